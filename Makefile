@@ -111,7 +111,7 @@ check-python: $(DONE)/extension $(DONE)/group-test $(DONE)/group-check $(DONE)/g
 	@$(BIN)/ruff check --quiet
 	@echo '── mypy'
 	@$(BIN)/mypy
-	@MYPYPATH=benches:python:tests/page $(BIN)/mypy benches/run.py benches/tester.py benches/functions.py benches/sweeps.py benches/growth.py benches/multistage.py benches/xdp_live.py benches/independent_throughput.py benches/pdr_spread.py benches/peers/*.py benches/page.py benches/coverage.py benches/queues_by_load.py benches/fuzz_models.py ns3/side_by_side.py
+	@MYPYPATH=benches:python:tests/page $(BIN)/mypy benches/run.py benches/tester.py benches/functions.py benches/sweeps.py benches/growth.py benches/multistage.py benches/xdp_live.py benches/independent_throughput.py benches/pdr_spread.py benches/peers/*.py benches/page.py benches/coverage.py benches/queues_by_load.py benches/recorded_traces.py benches/fuzz_models.py ns3/side_by_side.py
 
 .PHONY: check-stub
 check-stub: $(DONE)/extension $(DONE)/group-check ## compare the stub of the extension with the extension

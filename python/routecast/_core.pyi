@@ -24,7 +24,9 @@ __all__ = [
     "hdr_quantiles_s",
     "noc_greedy",
     "noc_simulate",
+    "polled_starts",
     "probe_host",
+    "queue_starts",
     "read_capture",
     "run_function",
     "run_workload",
@@ -69,6 +71,36 @@ def hdr_quantiles_s(hdr_base64: str, probabilities: Sequence[float]) -> list[flo
     ------
     ValueError
         The text is no histogram, or the histogram is empty.
+    """
+
+def polled_starts(
+    at_ps: bytes,
+    work_ps: bytes,
+    room: int,
+    until_ps: int,
+    polls: tuple[int, int, int, int, int, int],
+    *,
+    exhaustive: bool,
+    sleep_ps: list[tuple[int, int]],
+) -> tuple[bytes, bytes, int, int]:
+    """Return starts and ends of service of recorded frames at a server with interrupts, its work and its interrupts.
+
+    ``at_ps``, ``work_ps``, ``room``: those of :func:`queue_starts`; ``until_ps``: work after it is not counted;
+    ``polls``: budget in frames, then cost of an interrupt, cost of a batch, moderation, wake-up and lingering, all in
+    picoseconds; ``sleep_ps``: sleep states of the idle unit, by the idle time before each and the time to leave it. The
+    work is in picoseconds, without lingering and waking.
+
+    Raises ValueError: as :func:`queue_starts`, or the budget or the room is 0.
+    """
+
+def queue_starts(at_ps: bytes, work_ps: bytes, servers: int, room: int) -> bytes:
+    """Return the starts of service of recorded frames at one queue, first come, first served.
+
+    ``at_ps``, ``work_ps``: arrivals in order and services as native 64-bit unsigned numbers, picoseconds; ``servers``:
+    frames served at a time; ``room``: frames that may wait besides. The result has one number for each frame, 2^64 - 1
+    for a frame that finds no room.
+
+    Raises ValueError: the lengths differ or are no multiple of 8 bytes, or there is no server.
     """
 
 def simulate(

@@ -13,7 +13,7 @@ pytest.importorskip("routecast._core", reason="the extension is not built")
 from routecast.errors import ModelProblem
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve
-from routecast.load import Arrivals, Flow, FlowSet, OfferedLoad, RateStep
+from routecast.load import Arrivals, Flow, FlowSet, OfferedLoad, RateStep, RecordedFrames
 from routecast.router import RouterModel, ServiceCost, multicore
 
 ONE_FLOW = FlowSet(name="one", flows=(Flow(rss_hash=0),))
@@ -90,6 +90,6 @@ def test_closed_forms_have_no_transients(load: OfferedLoad) -> None:
 def test_a_burst_has_whole_frames_and_a_trace_no_steps() -> None:
     with pytest.raises(ModelProblem, match="whole frames"):
         Arrivals(kind="bursts", burst_frames=2.5)
-    trace = Arrivals(kind="trace", trace_time_s=(0.0, 0.1), trace_frame_bytes=(64, 64), trace_flow=(0, 0))
+    trace = Arrivals.recorded(RecordedFrames.of((0.0, 0.1), (64, 64), (0, 0)))
     with pytest.raises(ModelProblem, match="a trace has fixed instants"):
         OfferedLoad(rate_pps=10.0, flows=ONE_FLOW, arrivals=trace, steps=(RateStep(at_s=0.1, rate_pps=1.0),))

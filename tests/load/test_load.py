@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import FileProblem, ModelProblem, QuantityProblem, RoutecastError
-from routecast.load import Arrivals, Flow, FlowSet, FrameMix, IntendedRate, OfferedLoad, line_rate_pps
+from routecast.load import Arrivals, Flow, FlowSet, FrameMix, IntendedRate, OfferedLoad, RecordedFrames, line_rate_pps
 
 
 def test_line_rates_are_those_of_rfc_2544():
@@ -131,10 +131,11 @@ def test_a_trace_is_read_and_every_wrong_line_is_named(tmp_path):
     good = tmp_path / "good.csv"
     good.write_text("time_s,frame_bytes,flow\n0,64,0\n1e-6,128,1\n2e-6,64,0\n")
     arrivals = Arrivals.from_trace(good)
-    assert arrivals.trace_frame_bytes == (64, 128, 64)
-    assert arrivals.trace_rate_pps == pytest.approx(1e6)
+    assert arrivals.trace is not None
+    assert arrivals.trace.frame_bytes.tolist() == [64, 128, 64]
+    assert arrivals.trace.rate_pps == pytest.approx(1e6)
     bad = tmp_path / "bad.csv"
-    bad.write_text("time_s,frame_bytes,flow\n0,63,0\n1,64\n-1,64,0\nnan,64,0\nx,64,0\n")
+    bad.write_text("time_s,frame_bytes,flow\n0,63,0\n1,64\n2,64,-1\nnan,64,0\nx,64,0\n")
     with pytest.raises(FileProblem) as caught:
         Arrivals.from_trace(bad)
     assert [problem.place for problem in caught.value.problems] == [f"line {line}" for line in range(2, 7)]
@@ -156,9 +157,10 @@ def capture(path: Path, *, packets: int = 4) -> Path:
 
 def test_a_capture_is_a_trace_of_what_was_on_the_wire(tmp_path):
     arrivals = Arrivals.from_trace(capture(tmp_path / "a.pcap"))
-    assert arrivals.trace_time_s == pytest.approx((0.0, 10e-6, 20e-6, 30e-6))
-    assert arrivals.trace_frame_bytes == (64, 1518, 64, 1518)  # with FCS, and padded
-    assert arrivals.trace_flow == (0, 1, 0, 1)
+    assert arrivals.trace is not None
+    assert arrivals.trace.time_s == pytest.approx((0.0, 10e-6, 20e-6, 30e-6))
+    assert arrivals.trace.frame_bytes.tolist() == [64, 1518, 64, 1518]  # with FCS, and padded
+    assert arrivals.trace.flow.tolist() == [0, 1, 0, 1]
 
 
 def test_a_capture_that_is_cut_short_missing_or_none_is_refused(tmp_path):
@@ -172,7 +174,7 @@ def test_a_capture_that_is_cut_short_missing_or_none_is_refused(tmp_path):
 
 
 def test_a_trace_needs_its_flows():
-    arrivals = Arrivals(kind="trace", trace_time_s=(0.0,), trace_frame_bytes=(64,), trace_flow=(3,))
+    arrivals = Arrivals.recorded(RecordedFrames.of((0.0,), (64,), (3,)))
     with pytest.raises(ModelProblem, match="names flow 3"):
         OfferedLoad(rate_pps=1.0, arrivals=arrivals)
 

@@ -113,6 +113,7 @@ def _scenario(builder: str, rng: random.Random, frames: int) -> str:
             per_flow=rng.random() < 0.5,
             over_time=rng.random() < 0.3,
             message_limit=rng.choice((0, 0, 0, 50)),
+            is_whole=load.arrivals.kind == "trace",
             steady_state=False,
             events=events,
         )

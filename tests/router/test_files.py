@@ -78,7 +78,9 @@ def test_a_trace_is_looked_for_beside_the_file(tmp_path):
     path.write_text(text + 'arrivals = { kind = "trace", trace = "t.csv" }\n')
     _, load = read_router_and_load(path)
     assert load is not None
-    assert len(load.arrivals.trace_time_s) == 2
+    assert load.arrivals.trace is not None
+    assert len(load.arrivals.trace) == 2
+    assert load.rate_pps == pytest.approx(1e6)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from routecast.load.arrivals import Arrivals
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, RateStep
+from routecast.load.trace import RecordedFrames
 from routecast.testbed._encapsulation import Encapsulation, parse_encapsulation
 from routecast.testbed.addresses import port_addresses
 from routecast.testbed.streams import Addressing, learning_streams, streams_of
@@ -171,12 +172,7 @@ def test_an_encapsulation_that_is_none_is_refused_with_what_is_allowed(text: str
 
 
 def test_a_recording_is_divided_among_the_pairs_of_its_flows_with_its_times_sizes_and_flows() -> None:
-    recorded = Arrivals(
-        kind="trace",
-        trace_time_s=(5.0, 5.1, 5.2, 5.4, 5.6),
-        trace_frame_bytes=(64, 128, 64, 512, 64),
-        trace_flow=(0, 1, 2, 0, 1),
-    )
+    recorded = Arrivals.recorded(RecordedFrames.of((5.0, 5.1, 5.2, 5.4, 5.6), (64, 128, 64, 512, 64), (0, 1, 2, 0, 1)))
     flows = FlowSet(
         name="4",
         flows=(Flow(rss_hash=0, weight=9.0), Flow(rss_hash=1, ingress=1, egress=0), Flow(rss_hash=2), Flow(rss_hash=3)),
@@ -194,7 +190,7 @@ def test_a_recording_is_divided_among_the_pairs_of_its_flows_with_its_times_size
 
 
 def test_a_recording_of_one_instant_is_refused() -> None:
-    recorded = Arrivals(kind="trace", trace_time_s=(1.0,), trace_frame_bytes=(64,), trace_flow=(0,))
+    recorded = Arrivals.recorded(RecordedFrames.of((1.0,), (64,), (0,)))
     with pytest.raises(ModelProblem, match="frames at two times"):
         streams_of(load(arrivals=recorded), PORTS, Addressing())
 

@@ -21,6 +21,7 @@ from routecast.load.arrivals import Arrivals
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, RateStep
+from routecast.load.trace import RecordedFrames
 from routecast.testbed import Measure, open_testbed
 from routecast.testbed.dut_host import run_command
 from routecast.testbed.tester import open_tester
@@ -195,21 +196,20 @@ def test_a_recording_is_sent_with_its_sizes_and_flows_to_the_frame_and_the_byte(
     opened: Opened, undisturbed: Undisturbed
 ) -> None:
     sizes, frames = (64, 1518, 570, 64, 128), 4_000
-    recorded = Arrivals(
-        kind="trace",
-        trace_time_s=tuple((number + number % 3 / 4) * 20e-6 for number in range(frames)),
-        trace_frame_bytes=tuple(sizes[number % 5] for number in range(frames)),
-        trace_flow=tuple(number % 7 % 2 for number in range(frames)),
+    recorded = RecordedFrames.of(
+        [(number + number % 3 / 4) * 20e-6 for number in range(frames)],
+        [sizes[number % 5] for number in range(frames)],
+        [number % 7 % 2 for number in range(frames)],
     )
     flows = FlowSet(name="2 flows", flows=(Flow(rss_hash=0), Flow(rss_hash=1)))
-    recording = OfferedLoad(rate_pps=1.0, flows=flows, arrivals=recorded)
+    recording = OfferedLoad(rate_pps=1.0, flows=flows, arrivals=Arrivals.recorded(recorded))
 
     def judge(trial: Trial) -> None:
         assert trial.offered_frames == trial.forwarded_frames == frames
-        assert trial.l2_bps * trial.duration_s == pytest.approx(8 * sum(recorded.trace_frame_bytes))
+        assert trial.l2_bps * trial.duration_s == pytest.approx(8 * int(recorded.frame_bytes.sum()))
 
     with opened(retries=0) as evaluator:
-        undisturbed(lambda: conserving(evaluator, recording, frames / recorded.trace_rate_pps), judge)
+        undisturbed(lambda: conserving(evaluator, recording, frames / recorded.rate_pps), judge)
 
 
 @pytest.mark.parametrize("text", ["vlan:10", "vlan:100.10", "vxlan:42", "gre", "vlan:10+vxlan:42"])

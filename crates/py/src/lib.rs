@@ -12,6 +12,8 @@ mod probe;
 mod tester;
 
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use routecast_sim::recorded::Polls;
 use routecast_sim::replicate::Plan;
 use routecast_sim::{Scenario, SimError};
 
@@ -76,6 +78,65 @@ fn hdr_merged(hdr_base64: Vec<String>) -> PyResult<String> {
         .ok_or_else(|| pyo3::exceptions::PyValueError::new_err("not an HDR histogram"))
 }
 
+/// Ends and starts of service of recorded frames at a server with interrupts, time at work and interrupts.
+///
+/// `polls`: budget, costs of an interrupt and of a batch, moderation, wake-up and lingering, picoseconds.
+#[expect(clippy::type_complexity, reason = "a tuple for Python")]
+#[pyfunction]
+#[pyo3(signature = (at_ps, work_ps, room, until_ps, polls, *, exhaustive, sleep_ps))]
+fn polled_starts<'py>(
+    py: Python<'py>,
+    at_ps: &[u8],
+    work_ps: &[u8],
+    room: usize,
+    until_ps: u64,
+    polls: (usize, u64, u64, u64, u64, u64),
+    exhaustive: bool,
+    sleep_ps: Vec<(u64, u64)>,
+) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, u64, u64)> {
+    let (budget, interrupt_ps, batch_ps, moderation_ps, wakeup_ps, linger_ps) = polls;
+    if at_ps.len() != work_ps.len() || at_ps.len() % 8 != 0 || budget == 0 || room == 0 {
+        let wrong =
+            format!("{} and {} bytes of 64-bit numbers, budget {budget}, room {room}", at_ps.len(), work_ps.len());
+        return Err(pyo3::exceptions::PyValueError::new_err(wrong));
+    }
+    let polls = Polls { budget, exhaustive, interrupt_ps, moderation_ps, wakeup_ps, batch_ps, linger_ps, sleep_ps };
+    let (at, work) = (numbers(at_ps), numbers(work_ps));
+    let polled = py.detach(|| routecast_sim::recorded::polled(&at, &work, &polls, room, until_ps));
+    Ok((packed(py, &polled.starts)?, packed(py, &polled.ends)?, polled.busy_ps, polled.interrupts))
+}
+
+fn numbers(bytes: &[u8]) -> Vec<u64> {
+    bytes.chunks_exact(8).map(|eight| u64::from_ne_bytes(eight.try_into().expect("eight bytes"))).collect()
+}
+
+fn packed<'py>(py: Python<'py>, numbers: &[u64]) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, numbers.len() * 8, |bytes| {
+        for (eight, number) in bytes.chunks_exact_mut(8).zip(numbers) {
+            eight.copy_from_slice(&number.to_ne_bytes());
+        }
+        Ok(())
+    })
+}
+
+/// Starts of service of recorded frames at one queue, picoseconds; 2^64 - 1 where a frame finds no room.
+#[pyfunction]
+fn queue_starts<'py>(
+    py: Python<'py>,
+    at_ps: &[u8],
+    work_ps: &[u8],
+    servers: usize,
+    room: usize,
+) -> PyResult<Bound<'py, PyBytes>> {
+    if at_ps.len() != work_ps.len() || at_ps.len() % 8 != 0 || servers == 0 {
+        let lengths = format!("{} and {} bytes of 64-bit numbers, {servers} servers", at_ps.len(), work_ps.len());
+        return Err(pyo3::exceptions::PyValueError::new_err(lengths));
+    }
+    let (at, work) = (numbers(at_ps), numbers(work_ps));
+    let starts = py.detach(|| routecast_sim::recorded::starts(&at, &work, servers, room));
+    packed(py, &starts)
+}
+
 /// The compiled core of routecast.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -84,6 +145,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(hdr_classes, module)?)?;
     module.add_function(wrap_pyfunction!(hdr_merged, module)?)?;
     module.add_function(wrap_pyfunction!(hdr_quantiles_s, module)?)?;
+    module.add_function(wrap_pyfunction!(polled_starts, module)?)?;
+    module.add_function(wrap_pyfunction!(queue_starts, module)?)?;
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
     module.add("NocError", module.py().get_type::<noc::NocError>())?;
     module.add_function(wrap_pyfunction!(noc::noc_greedy, module)?)?;

@@ -64,6 +64,7 @@ pub mod outcome;
 mod planes;
 pub mod random;
 mod random_time;
+pub mod recorded;
 pub mod replicate;
 mod run;
 pub mod scenario;

@@ -238,11 +238,11 @@ pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
     let duration_s = scenario.run.duration_ps as f64 / PS_PER_S;
     let window = window(scenario, &records);
     let means: Vec<Means> = records.iter().map(|record| Means::of(record, duration_s, window.first)).collect();
-    let is_changed = !scenario.run.events.is_empty();
+    let is_changed = scenario.run.whole || !scenario.run.events.is_empty();
     let half_widths = match records.len() {
         1 if is_changed => HalfWidths::none(),
         1 => HalfWidths::of_batches(&records, duration_s, window.first),
-        // Parts of a trial with changes are not samples of one distribution; whole trials are.
+        // Parts of a trial with changes, or of a trace, are not samples of one distribution; whole trials are.
         _ if is_changed => HalfWidths::of_means(&means),
         _ => HalfWidths::of_replications(&means, &records, duration_s, window.first),
     };

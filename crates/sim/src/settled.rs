@@ -26,10 +26,10 @@ pub(crate) struct Window {
 /// All replications share one cut: a cut for each would leave out a beginning that happens to be high, and so bias the
 /// mean.
 ///
-/// In a trial with changes the transient is the subject, so nothing is left out.
+/// In a trial with changes the transient is the subject, and a trace is measured whole, so nothing is left out.
 pub(crate) fn window(scenario: &Scenario, records: &[Record]) -> Window {
-    if !scenario.run.events.is_empty() {
-        return Window { first: 0, settled: false };
+    if scenario.run.whole || !scenario.run.events.is_empty() {
+        return Window { first: 0, settled: scenario.run.whole };
     }
     let mut sums = vec![Mini::default(); MINIS];
     for record in records {

@@ -44,7 +44,7 @@ impl Servers {
 
     /// Start and end of work that comes now, for the server that is free first.
     #[inline]
-    fn serve(&mut self, at: u64, work: u64) -> Passage {
+    pub(crate) fn serve(&mut self, at: u64, work: u64) -> Passage {
         if let Some(many) = &mut self.many {
             return many.serve(at, work);
         }
@@ -56,7 +56,7 @@ impl Servers {
     }
 
     /// Whether a server would start at once.
-    fn has_idle(&mut self, at: u64) -> bool {
+    pub(crate) fn has_idle(&mut self, at: u64) -> bool {
         match &mut self.many {
             Some(many) => many.has_idle(at),
             None => self.free_at.iter().any(|&free_at| free_at <= at),
@@ -120,7 +120,7 @@ pub struct Passage {
 /// Starts of the frames that wait, and of some that have started: these are removed when room is short, many at once,
 /// which is cheaper than one by one. A ring whose length is a power of two.
 #[derive(Debug)]
-struct Starts {
+pub(crate) struct Starts {
     ring: Vec<u64>,
     head: u64,
     tail: u64,
@@ -144,15 +144,20 @@ pub struct Tally {
 }
 
 impl Starts {
+    /// None yet, with some room for those of a queue of so many frames.
+    pub(crate) fn new(queue: usize) -> Self {
+        Self { ring: vec![0; queue.clamp(8, 1024).next_power_of_two()], head: 0, tail: 0 }
+    }
+
     #[inline]
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         (self.tail - self.head) as usize
     }
 
     /// Forgets the frames that have started. Departures come before arrivals at one instant (S3), so a frame that
     /// starts right now has left the queue.
     #[inline]
-    fn forget(&mut self, now: u64) {
+    pub(crate) fn forget(&mut self, now: u64) {
         let mask = self.ring.len() - 1;
         while self.head != self.tail && self.ring[self.head as usize & mask] <= now {
             self.head += 1;
@@ -161,7 +166,7 @@ impl Starts {
 
     /// Remembers a start, if it lies ahead. There must be room.
     #[inline]
-    fn remember(&mut self, start: u64, now: u64) {
+    pub(crate) fn remember(&mut self, start: u64, now: u64) {
         let mask = self.ring.len() - 1;
         self.ring[self.tail as usize & mask] = start;
         self.tail += u64::from(start > now);
@@ -169,7 +174,7 @@ impl Starts {
 
     /// Makes room for `more` starts.
     #[inline]
-    fn reserve(&mut self, more: usize, now: u64) {
+    pub(crate) fn reserve(&mut self, more: usize, now: u64) {
         if self.len() + more >= self.ring.len() {
             self.make_room(more, now);
         }
@@ -191,8 +196,7 @@ impl Station {
     /// A station whose work takes `slowness` times as long as the service says, with room for `queue` frames.
     #[must_use]
     pub fn new(service: Service, slowness: f64, queue: usize) -> Self {
-        let starts = Starts { ring: vec![0; queue.clamp(8, 1024).next_power_of_two()], head: 0, tail: 0 };
-        Self { starts, queue, known: (u32::MAX, 0), tally: Tally::default(), slowness, service }
+        Self { starts: Starts::new(queue), queue, known: (u32::MAX, 0), tally: Tally::default(), slowness, service }
     }
 
     /// The station of a node of a scenario: a task unit, or a port on its way out.

@@ -292,8 +292,8 @@ def measure(
         return _one_way(options.offered(None, ports=2, seed=seed), bidirectional=bidirectional)
 
     offered = offer() if is_recording else offer(load=load.load or _FIRST_LOAD)
-    if duration is None and is_recording:
-        duration_s = len(offered.arrivals.trace_time_s) / offered.rate_pps
+    if duration is None and offered.arrivals.trace is not None:
+        duration_s = offered.arrivals.trace.length_s
     else:
         duration_s = parse_duration_s(duration or _DURATION)
     if climbing:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import StrEnum
-from functools import partial, wraps
+from functools import lru_cache, partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from routecast.load.frames import FrameMix
     from routecast.load.offered import OfferedLoad
     from routecast.load.series import TrafficSeries
+    from routecast.load.trace import RecordedFrames
 
 __all__ = [
     "AsCsv",
@@ -189,13 +191,15 @@ class LoadOptions:
         from routecast.load.offered import IntendedRate, OfferedLoad
 
         process = self._arrivals()
+        if process is not None and process.trace is not None:
+            return self._recorded(process.trace, None, ports=ports, seed=seed)
+        if process is None and default is not None and default.arrivals.trace is not None:
+            return self._recorded(default.arrivals.trace, default, ports=ports, seed=seed)
         frames = frames_option(self.frame) or (default.frames if default else FrameMix.fixed(64))
         if self.load:
             rate_pps = IntendedRate.parse(self.load).pps(frames)
         elif default:
             rate_pps = default.rate_pps
-        elif process and process.trace_time_s:
-            rate_pps = process.trace_rate_pps
         else:
             raise QuantityProblem(
                 "", 'the file has no [load]: give a rate with --load, e.g. --load "14 Mpps" or "10 Gbit/s"'
@@ -204,14 +208,43 @@ class LoadOptions:
         return OfferedLoad(
             rate_pps=rate_pps,
             frames=frames,
-            flows=self._flow_set(base.flows, process, ports=ports, seed=seed),
+            flows=self._flow_set(base.flows, ports=ports, seed=seed),
             arrivals=process or base.arrivals,
         )
 
-    def _flow_set(self, default: FlowSet, process: Arrivals | None, *, ports: int, seed: int) -> FlowSet:
-        trace_flows = max(process.trace_flow, default=-1) + 1 if process else 0
-        count = self.flows or (trace_flows if trace_flows > len(default.flows) else 0)
-        return type(default).crafted(count, ports=ports) if count else default
+    def _recorded(self, trace: RecordedFrames, default: OfferedLoad | None, *, ports: int, seed: int) -> OfferedLoad:
+        """Return the load of a trace: that of the file, whose load is ``default``, or that of ``--arrivals``."""
+        from routecast.cli.console import remark
+        from routecast.load.offered import IntendedRate, recorded_load
+        from routecast.quantity import format_pps
+
+        for option, given in (("--frame", self.frame), ("--flows", self.flows)):
+            if given:
+                raise QuantityProblem(
+                    str(given),
+                    f"{option} {given} beside a trace: sizes and flows are those of its frames; leave it out",
+                )
+        load = default or recorded_load(trace, ports=ports)
+        flows = self._flow_set(load.flows, ports=ports, seed=seed)
+        if flows is not load.flows:
+            if trace.flows:
+                message = "--random-flows beside a capture: its flows have addresses; leave it out"
+                raise QuantityProblem("", message)
+            load = replace(load, flows=flows)
+        if self.load:
+            rate_pps = IntendedRate.parse(self.load).pps(load.frames)
+            if not math.isfinite(trace.rate_pps):
+                message = "--load: all frames of the trace come at one instant, which no rate scales; leave it out"
+                raise QuantityProblem(self.load, message)
+            remark(
+                f"--load scales the times of the trace by {trace.rate_pps / rate_pps:.4g}: "
+                f"{format_pps(rate_pps)} instead of {format_pps(trace.rate_pps)}"
+            )
+            load = load.at(rate_pps)
+        return load
+
+    def _flow_set(self, default: FlowSet, *, ports: int, seed: int) -> FlowSet:
+        return type(default).crafted(self.flows, ports=ports) if self.flows else default
 
     @property
     def is_recording(self) -> bool:
@@ -243,7 +276,7 @@ class LoadOptions:
                 peak_ratio=_PEAK_RATIO if self.peak_ratio is None else self.peak_ratio,
             )
         if self.is_recording:
-            return Arrivals.from_trace(text)
+            return _trace_of(text)
         hint = did_you_mean(text, ("cbr", "poisson", "on_off"))
         raise QuantityProblem(
             text, f"--arrivals {text!r} is no arrival process; {hint}, or a trace in a FILE.pcap or FILE.csv"
@@ -262,9 +295,17 @@ class ModelLoadOptions(LoadOptions):
         ),
     ] = False
 
-    def _flow_set(self, default: FlowSet, process: Arrivals | None, *, ports: int, seed: int) -> FlowSet:
-        flows = LoadOptions._flow_set(self, default, process, ports=ports, seed=seed)
+    def _flow_set(self, default: FlowSet, *, ports: int, seed: int) -> FlowSet:
+        flows = LoadOptions._flow_set(self, default, ports=ports, seed=seed)
         return type(flows).random(len(flows.flows), seed=seed, ports=ports) if self.random_flows else flows
+
+
+@lru_cache(maxsize=1)
+def _trace_of(path: str) -> Arrivals:
+    """Return the arrivals of a file, which commands with many loads read once."""
+    from routecast.load.arrivals import Arrivals
+
+    return Arrivals.from_trace(path)
 
 
 def frames_option(frame: str | None) -> FrameMix | None:

@@ -36,6 +36,7 @@ from routecast.quantity import format_duration, parse_duration_s
 from routecast.quantity.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
+    from routecast.load.offered import OfferedLoad
     from routecast.router.multistage.failures import Absence
 
 __all__ = ["FailureOptions", "simulate"]
@@ -44,6 +45,7 @@ __all__ = ["FailureOptions", "simulate"]
 _failure_option = partial(typer.Option, rich_help_panel="Failures")
 
 _NEVER = "never"
+_DURATION = "100 ms"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +180,10 @@ def simulate(
     file: RouterFile,
     *,
     load: ModelLoadOptions,
-    duration: Annotated[str, typer.Option("--duration", metavar="TIME", help="Simulated time.")] = "100 ms",
+    duration: Annotated[
+        str | None,
+        typer.Option("--duration", metavar="TIME", help="Simulated time; without, 100 ms, or the length of a trace."),
+    ] = None,
     failures: FailureOptions,
     seed: Seed = 1,
     replications: Annotated[
@@ -205,7 +210,6 @@ def simulate(
     from routecast.evaluate.plain import plain
     from routecast.evaluate.simulate import Simulate
     from routecast.evaluate.views import messages_table, phases_table
-    from routecast.quantity import parse_duration_s
     from routecast.router.files import read_router_and_load
     from routecast.router.multistage.failures import elements, events_of
 
@@ -213,7 +217,7 @@ def simulate(
     check_figure_file(over_time.figure)
     model, default = read_router_and_load(file, frames=frames_option(load.frame))
     offered = load.offered(default, ports=len(model.ports), seed=seed)
-    duration_s = parse_duration_s(duration)
+    duration_s = _duration_s(duration, offered)
     instants = over_time.instants(duration_s)
     absences = failures.absences(duration_s, known=elements(model))
     with share_bar("simulate") as on_progress:
@@ -251,6 +255,21 @@ def simulate(
             course.show()
     if course and over_time.figure is not None:
         course.draw(over_time.figure)
+
+
+def _duration_s(duration: str | None, load: OfferedLoad) -> float:
+    """Return the simulated time, at most that of a trace."""
+    from routecast.cli.console import remark
+
+    trace = load.arrivals.trace
+    if duration is None:
+        return parse_duration_s(_DURATION) if trace is None else trace.length_s
+    duration_s = parse_duration_s(duration)
+    if trace is None or duration_s <= trace.length_s * (1.0 + 1e-9):
+        return duration_s
+    length = format_duration(trace.length_s)
+    remark(f"--duration {duration}: the trace ends after {length}; it is simulated as long as it is")
+    return trace.length_s
 
 
 def _path(path: Path, *, trace_messages: bool) -> Literal["auto", "recursion", "events"]:

@@ -71,6 +71,7 @@ def sweep(
     """
     from routecast.evaluate.sweep import parse_varied
     from routecast.evaluate.sweep import sweep as evaluate
+    from routecast.load.offered import IntendedRate
     from routecast.quantity import parse_duration_s
     from routecast.quantity.bounded_file import read_text
     from routecast.quantity.toml_file import parse_toml
@@ -89,10 +90,15 @@ def sweep(
         flows = settings.get("flows", load.flows)
         options = replace(
             load,
-            load=str(settings.get("load", load.load or _PLACEHOLDER_RATE)),
             frame=str(settings["frame"]) if "frame" in settings else load.frame,
             flows=None if flows is None else int(flows),
         )
+        if load.is_recording or (load.arrivals is None and default is not None and default.arrivals.trace is not None):
+            recorded = options.offered(default, ports=len(model.ports), seed=seed)
+            if "load" not in settings:
+                return recorded
+            return recorded.at(IntendedRate.parse(str(settings["load"])).pps(recorded.frames))
+        options = replace(options, load=str(settings.get("load", load.load or _PLACEHOLDER_RATE)))
         return options.offered(default, ports=len(model.ports), seed=seed)
 
     with progress_bar("sweep") as progress:

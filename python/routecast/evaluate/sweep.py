@@ -308,8 +308,6 @@ def sweep(
         on_progress(number, len(combinations), _settings_text(settings))
         model, default = routers.of(settings)
         load = load_of(settings, model, default)
-        if "load" in settings and load.arrivals.kind == "trace":
-            raise QuantityProblem("", "--vary load: a trace has fixed instants, so its rate cannot vary")
         if flows_follow and is_crafted(load, len(model.ports)):
             load = replace(load, flows=even_flows(int(settings["cores"]), len(model.ports)))
             has_followed = True
@@ -413,8 +411,6 @@ def _simulated(
 
     try:
         if not has_load:
-            if load.arrivals.kind == "trace":
-                raise ModelProblem("offered load", [Problem("arrivals", "a trace cannot be sent at line rate")])
             load = load.at(intended_of(flow_graph(model, load), load, overload=True))
         trial = trial_past_transient(Simulate(model, seed=seed), load, duration_s)
     except EnvironmentProblem:
@@ -427,6 +423,8 @@ def _simulated(
 
 def trial_past_transient(simulator: Simulate, load: OfferedLoad, duration_s: float | None) -> Trial:
     """Simulate for the given time; for None, until the transient ends and the mean latency has an interval."""
+    if load.arrivals.trace is not None:
+        return simulator.trial(load, duration_s or load.arrivals.trace.length_s)
     tried_s = duration_s or _SIMULATED_S
     for _ in range(_MAX_TRIES if duration_s is None else 0):
         try:

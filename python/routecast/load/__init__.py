@@ -4,6 +4,7 @@ from routecast.load.arrivals import Arrivals
 from routecast.load.flows import MICROSOFT_KEY, SYMMETRIC_KEY, Flow, FlowSet, rss_hash, rss_index, toeplitz
 from routecast.load.frames import GENOME_BYTES, RFC2544_FRAME_BYTES, FrameMix
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, IntendedRate, OfferedLoad, RateStep, line_rate_pps
+from routecast.load.trace import RecordedFrames
 
 __all__ = [
     "GENOME_BYTES",
@@ -18,6 +19,7 @@ __all__ = [
     "IntendedRate",
     "OfferedLoad",
     "RateStep",
+    "RecordedFrames",
     "line_rate_pps",
     "rss_hash",
     "rss_index",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from routecast.errors import FileProblem, ModelProblem, Problem
+from routecast.load.trace import RecordedFrames
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.schema import value
 
@@ -22,8 +23,7 @@ class Arrivals:
     Raises
     ------
     routecast.errors.ModelProblem
-        A burst is shorter than one frame, the peak rate is not above the mean rate, or the columns of a trace differ in
-        length or are out of range.
+        A burst is shorter than one frame, the peak rate is not above the mean rate, or a trace is missing.
     """
 
     # ``cbr``: equal gaps; the ports are staggered evenly. ``poisson``: exponential gaps. ``on_off``: bursts of a
@@ -33,9 +33,7 @@ class Arrivals:
     kind: Literal["cbr", "poisson", "on_off", "bursts", "trace"] = "cbr"
     burst_frames: float = 1.0
     peak_ratio: float = 1.0
-    trace_time_s: tuple[float, ...] = ()
-    trace_frame_bytes: tuple[int, ...] = ()
-    trace_flow: tuple[int, ...] = ()
+    trace: RecordedFrames | None = None
 
     def __post_init__(self) -> None:
         problems = _problems(self)
@@ -61,6 +59,11 @@ class Arrivals:
     def bursts(cls, burst_frames: int) -> Arrivals:
         """Bursts of a number of frames at the rate of the link, at equal intervals (RFC 2544 sec. 21)."""
         return cls(kind="bursts", burst_frames=burst_frames)
+
+    @classmethod
+    def recorded(cls, frames: RecordedFrames) -> Arrivals:
+        """Return the process of recorded frames, which come once."""
+        return cls(kind="trace", trace=frames)
 
     @classmethod
     def from_trace(cls, path: str | Path) -> Arrivals:
@@ -105,19 +108,7 @@ class Arrivals:
             return 1.0
         if self.kind == "on_off":
             return (2.0 * self.burst_frames - 1.0) * (1.0 - 1.0 / self.peak_ratio) ** 2
-        if self.kind == "trace" and len(self.trace_time_s) > 2:
-            gaps = [b - a for a, b in zip(self.trace_time_s, self.trace_time_s[1:], strict=False)]
-            mean = math.fsum(gaps) / len(gaps)
-            if mean > 0.0:
-                return math.fsum((gap - mean) ** 2 for gap in gaps) / len(gaps) / mean**2
-        return 0.0
-
-    @property
-    def trace_rate_pps(self) -> float:
-        """Mean rate of the trace between its first and last frame; NaN without a trace."""
-        if len(self.trace_time_s) < 2 or self.trace_time_s[-1] <= self.trace_time_s[0]:
-            return math.nan
-        return (len(self.trace_time_s) - 1) / (self.trace_time_s[-1] - self.trace_time_s[0])
+        return self.trace.interarrival_scv if self.trace is not None else 0.0
 
 
 def _problems(arrivals: Arrivals) -> list[Problem]:
@@ -135,32 +126,9 @@ def _problems(arrivals: Arrivals) -> list[Problem]:
         problems.append(
             Problem("peak_ratio", "is 1: bursts at the mean rate leave no pause; give a number > 1 or use cbr")
         )
-    if arrivals.kind != "trace":
-        if arrivals.trace_time_s:
-            problems.append(Problem("trace_time_s", f"is given, but the kind is {arrivals.kind}: use the kind trace"))
-        return problems
-    frames = len(arrivals.trace_time_s)
-    if not frames:
-        problems.append(Problem("trace_time_s", "is empty: a trace has at least one frame"))
-    if len(arrivals.trace_frame_bytes) != frames or len(arrivals.trace_flow) != frames:
-        lengths = f"{frames} instants, {len(arrivals.trace_frame_bytes)} sizes, {len(arrivals.trace_flow)} flows"
-        problems.append(Problem("trace", f"has {lengths}: every frame needs one of each"))
-    previous_s = 0.0
-    for index, time_s in enumerate(arrivals.trace_time_s):
-        if not (math.isfinite(time_s) and time_s >= previous_s):
-            problems.append(
-                Problem(f"trace_time_s[{index}]", f"got {time_s}: instants are >= 0 and never go backwards")
-            )
-            break
-        previous_s = time_s
-    for index, size in enumerate(arrivals.trace_frame_bytes):
-        if not 64 <= size <= 65_535:
-            problems.append(Problem(f"trace_frame_bytes[{index}]", f"got {size}: frames have 64 to 65535 bytes"))
-            break
-    for index, flow in enumerate(arrivals.trace_flow):
-        if flow < 0:
-            problems.append(Problem(f"trace_flow[{index}]", f"got {flow}: flows are numbered 0, 1, …"))
-            break
+    if (arrivals.kind == "trace") != (arrivals.trace is not None):
+        message = "is missing: the kind trace has one" if arrivals.trace is None else f"is given for {arrivals.kind}"
+        problems.append(Problem("trace", message))
     return problems
 
 
@@ -187,9 +155,7 @@ def read_capture(path: str | Path) -> Arrivals:
     if has_more:
         message = f"has more than {_MAX_CAPTURED_FRAMES:,} packets: take a part of it with editcap -r"
         raise FileProblem(str(path), [Problem("", message)])
-    return Arrivals(
-        kind="trace", trace_time_s=tuple(times_s), trace_frame_bytes=tuple(sizes_bytes), trace_flow=tuple(flows)
-    )
+    return Arrivals.recorded(RecordedFrames.of(times_s, sizes_bytes, flows))
 
 
 _COLUMNS = ("time_s", "frame_bytes", "flow")
@@ -219,7 +185,6 @@ def read_trace(path: str | Path) -> Arrivals:
                 str(path), [Problem("line 1", f"got the columns {got}: a trace has {', '.join(_COLUMNS)}")]
             )
         column = {name: header.index(name) for name in _COLUMNS}
-        previous_s = 0.0
         for row in rows:
             if not row:
                 continue
@@ -229,8 +194,8 @@ def read_trace(path: str | Path) -> Arrivals:
                 time_s = float(row[column["time_s"]])
                 size_bytes = int(row[column["frame_bytes"]])
                 flow = int(row[column["flow"]])
-                if not (math.isfinite(time_s) and time_s >= previous_s):
-                    raise ValueError(f"time_s is {time_s}: instants are >= 0 and never go backwards")
+                if not math.isfinite(time_s):
+                    raise ValueError(f"time_s is {time_s}: instants are finite")
                 if not 64 <= size_bytes <= 65_535:
                     raise ValueError(f"frame_bytes is {size_bytes}: frames have 64 to 65535 bytes")
                 if flow < 0:
@@ -240,7 +205,6 @@ def read_trace(path: str | Path) -> Arrivals:
                 if len(problems) == _SHOWN_PROBLEMS:
                     break
                 continue
-            previous_s = time_s
             times_s.append(time_s)
             sizes_bytes.append(size_bytes)
             flows.append(flow)
@@ -249,8 +213,6 @@ def read_trace(path: str | Path) -> Arrivals:
     if problems:
         raise FileProblem(str(path), problems)
     try:
-        return Arrivals(
-            kind="trace", trace_time_s=tuple(times_s), trace_frame_bytes=tuple(sizes_bytes), trace_flow=tuple(flows)
-        )
+        return Arrivals.recorded(RecordedFrames.of(times_s, sizes_bytes, flows))
     except ModelProblem as problem:
         raise FileProblem(str(path), problem.problems) from problem

@@ -14,10 +14,11 @@ from routecast.errors import ModelProblem, Problem
 from routecast.load.arrivals import Arrivals
 from routecast.load.flows import FlowSet
 from routecast.load.frames import FrameMix
+from routecast.load.trace import RecordedFrames
 from routecast.quantity import parse_rate
 from routecast.quantity.schema import field, value
 
-__all__ = ["WIRE_OVERHEAD_BYTES", "IntendedRate", "OfferedLoad", "RateStep", "line_rate_pps"]
+__all__ = ["WIRE_OVERHEAD_BYTES", "IntendedRate", "OfferedLoad", "RateStep", "line_rate_pps", "recorded_load"]
 
 WIRE_OVERHEAD_BYTES = 20
 """Preamble (7), start of frame delimiter (1) and inter-frame gap (12): Meyer et al. 2014, eq. 8; S1."""
@@ -85,6 +86,9 @@ class OfferedLoad:
     ------
     routecast.errors.ModelProblem
         The rate is not a finite number > 0, a trace names a missing flow, or the steps are not in order.
+
+    A trace is the load: rate, frames and the weights of the flows are those of its frames, whatever is given for them.
+    The given rate counts only where all frames of the trace come at one instant.
     """
 
     # The intended load over all ports in frames/s, divided among the flows by their weights. A port carries at most its
@@ -95,7 +99,6 @@ class OfferedLoad:
         "The flows, the ports that they enter and leave by, and their RSS hash values",
         default_factory=lambda: FlowSet.crafted(1),
     )
-    # A trace gives the instants, sizes and flows; ``rate_pps`` and ``frames`` then describe its averages.
     arrivals: Arrivals = field("The arrival process of each port's frames", default_factory=Arrivals.cbr)
     steps: tuple[RateStep, ...] = field(
         "Changes of the intended load during the trial, in order of time (RFC 2544 sec. 26.5)", default=()
@@ -105,15 +108,21 @@ class OfferedLoad:
         problems = []
         if not (math.isfinite(self.rate_pps) and self.rate_pps > 0.0):
             problems.append(Problem("rate_pps", f"got {self.rate_pps}: an intended load is a finite number > 0"))
-        last_flow = max(self.arrivals.trace_flow, default=0)
-        if last_flow >= len(self.flows.flows):
-            message = f"names flow {last_flow}: there are {len(self.flows.flows)} flows, numbered from 0"
-            problems.append(Problem("arrivals.trace_flow", message))
         if self.steps and self.arrivals.kind == "trace":
             problems.append(Problem("steps", "a trace has fixed instants: its rate cannot change"))
         problems.extend(self._step_problems())
         if problems:
             raise ModelProblem("offered load", problems)
+        if self.arrivals.trace is not None:
+            self._take_trace(self.arrivals.trace)
+
+    def _take_trace(self, trace: RecordedFrames) -> None:
+        flows, trace = trace.flows_of(self.flows)
+        taken: dict[str, object] = {"arrivals": Arrivals.recorded(trace), "flows": flows, "frames": trace.mix}
+        if math.isfinite(trace.rate_pps):
+            taken["rate_pps"] = trace.rate_pps
+        for name, part in taken.items():
+            object.__setattr__(self, name, part)
 
     def _step_problems(self) -> list[Problem]:
         problems = []
@@ -129,8 +138,13 @@ class OfferedLoad:
         return problems
 
     def at(self, rate_pps: float) -> OfferedLoad:
-        """Return the same load at another intended rate."""
-        return replace(self, rate_pps=rate_pps)
+        """Return the same load at another intended rate; the instants of a trace are scaled to it."""
+        trace = self.arrivals.trace
+        if trace is None or not math.isfinite(trace.rate_pps):
+            return replace(self, rate_pps=rate_pps)
+        if rate_pps == trace.rate_pps:
+            return self
+        return replace(self, arrivals=Arrivals.recorded(trace.scaled(trace.rate_pps / rate_pps)))
 
     def mean_pps(self, duration_s: float) -> float:
         """Return the mean intended rate over a trial, with its steps.
@@ -147,3 +161,9 @@ class OfferedLoad:
             frames += rate_pps * (step.at_s - since_s)
             rate_pps, since_s = step.rate_pps, step.at_s
         return rate_pps if since_s == 0.0 else (frames + rate_pps * (duration_s - since_s)) / duration_s
+
+
+def recorded_load(trace: RecordedFrames, *, ports: int) -> OfferedLoad:
+    """Return the load of a trace on a number of ports; flows of which only numbers are known are crafted ones."""
+    flows = FlowSet.crafted(len(trace.frames_by_flow), ports=ports)
+    return OfferedLoad(rate_pps=1.0, flows=flows, arrivals=Arrivals.recorded(trace))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -12,12 +14,15 @@ from routecast.load.arrivals import Arrivals
 from routecast.load.fields import Frames, LoadRate
 from routecast.load.flows import FlowSet
 from routecast.load.frames import FrameMix
-from routecast.load.offered import OfferedLoad
+from routecast.load.offered import OfferedLoad, recorded_load
+from routecast.quantity import format_pps
 from routecast.quantity.fields import Count, FrameCount, Number
 from routecast.quantity.schema import field, value
 from routecast.quantity.toml_file import validated
 
 __all__ = ["LoadTable", "load_of", "read_load"]
+
+_SAME_RATE = 1e-3
 
 
 @value
@@ -45,7 +50,7 @@ class ArrivalsTable:
 class LoadTable:
     """The load that the router is evaluated with when the user gives none."""
 
-    rate: LoadRate = field("Intended load over all ports, frames/s or bit/s")
+    rate: LoadRate | None = field("Intended load over all ports, frames/s or bit/s; a trace has its own", default=None)
     frames: Frames = field("Frame size or mix, B with FCS", default=FrameMix.fixed(64))
     flows: FlowsTable = field("The flows", default=FlowsTable())
     arrivals: ArrivalsTable = field("The arrival process", default=ArrivalsTable())
@@ -77,21 +82,35 @@ def load_of(load: LoadTable, ports: int, folder: Path | None, *, frames: FrameMi
 
     ``frames`` replaces the table's frames; a rate in bit/s then refers to them.
     """
-    flows = _flow_set(load.flows.kind, load.flows.count, load.flows.seed, ports)
     if load.arrivals.kind == "trace":
-        if not load.arrivals.trace:
-            missing = Problem("arrivals.trace", "is missing: name the CSV file of the trace")
-            raise ModelProblem("load", [missing])
-        arrivals = Arrivals.from_trace((folder or Path()) / load.arrivals.trace)
-    else:
-        try:
-            arrivals = Arrivals(
-                kind=load.arrivals.kind,
-                burst_frames=float(load.arrivals.burst_frames),
-                peak_ratio=load.arrivals.peak_ratio,
-            )
-        except ModelProblem as problem:
-            placed = [Problem(f"arrivals.{fault.place}", fault.message) for fault in problem.problems]
-            raise ModelProblem(problem.subject, placed) from problem
+        return _of_trace(load, ports, folder)
+    if load.rate is None:
+        raise ModelProblem("load", [Problem("rate", 'is missing: give the intended load, e.g. "1 Mpps"')])
+    flows = _flow_set(load.flows.kind, load.flows.count, load.flows.seed, ports)
+    try:
+        arrivals = Arrivals(
+            kind=load.arrivals.kind, burst_frames=float(load.arrivals.burst_frames), peak_ratio=load.arrivals.peak_ratio
+        )
+    except ModelProblem as problem:
+        placed = [Problem(f"arrivals.{fault.place}", fault.message) for fault in problem.problems]
+        raise ModelProblem(problem.subject, placed) from problem
     rate_pps = load.rate.pps(frames or load.frames)
     return OfferedLoad(rate_pps=rate_pps, frames=load.frames, flows=flows, arrivals=arrivals)
+
+
+def _of_trace(load: LoadTable, ports: int, folder: Path | None) -> OfferedLoad:
+    """Return the load of a table's trace, which brings its rate, sizes and flows; only their kind is the table's."""
+    if not load.arrivals.trace:
+        raise ModelProblem("load", [Problem("arrivals.trace", "is missing: name the file of the trace")])
+    trace = Arrivals.from_trace((folder or Path()) / load.arrivals.trace).trace
+    assert trace is not None
+    stated_pps = math.nan if load.rate is None else load.rate.pps(trace.mix)
+    if not math.isclose(stated_pps, trace.rate_pps, rel_tol=_SAME_RATE) and math.isfinite(stated_pps + trace.rate_pps):
+        stated, own = format_pps(stated_pps), format_pps(trace.rate_pps)
+        note = f"the rate of the file, {stated}, is left out: its trace has {own}; --load scales the times of a trace"
+        trace = replace(trace, notes=(*trace.notes, note))
+    offered = recorded_load(trace, ports=ports)
+    if trace.flows or load.flows.kind == "crafted":
+        return offered
+    flows = _flow_set(load.flows.kind, len(trace.frames_by_flow), load.flows.seed, ports)
+    return OfferedLoad(rate_pps=offered.rate_pps, flows=flows, arrivals=Arrivals.recorded(trace))

@@ -27,7 +27,7 @@ from routecast.testbed.checks import Limits, TrialRecord, reset_reasons
 from routecast.testbed.conditions import Condition, RoutingDevice, during
 from routecast.testbed.links import wait_for_frames
 from routecast.testbed.meters._meter import Metering, PowerMeter
-from routecast.testbed.streams import Addressing, Streams, learning_streams, recorded_load, streams_of
+from routecast.testbed.streams import Addressing, Streams, learning_streams, streams_of
 from routecast.testbed.tester import BACK_ENDS, Tester, error_text, notes_of, open_tester
 
 __all__ = ["Measure", "Phases"]
@@ -339,7 +339,6 @@ class Measure:
         routecast.errors.EnvironmentProblem
             The tester or the device failed.
         """
-        load = recorded_load(load)
         streams = self._streams(load, duration_s)
         return self._repeated(lambda: self._attempt(load, duration_s, streams))
 
@@ -434,7 +433,6 @@ class Measure:
     def announcement(self, load: OfferedLoad) -> tuple[str, ...]:
         """Return a sentence for each stream with its port, addresses, frames and rate."""
         lines = []
-        load = recorded_load(load)
         streams = streams_of(load, self.bed.ports, self._addressing)
         for stream, rate in zip(streams.streams, streams.sent_pps, strict=True):
             port, flow = self.bed.ports[stream["port"]], stream["flows"][0]

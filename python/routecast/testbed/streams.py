@@ -9,11 +9,14 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Literal
 
+import numpy as np
+
 from routecast.errors import ModelProblem, Problem
 from routecast.load.arrivals import Arrivals
 from routecast.load.flows import Flow
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, line_rate_pps
+from routecast.load.trace import RecordedFrames
 from routecast.quantity.schema import field, value
 from routecast.testbed._encapsulation import Encapsulation
 from routecast.testbed.bed import TesterPort
@@ -82,26 +85,20 @@ def streams_of(load: OfferedLoad, ports: Sequence[TesterPort], addressing: Addre
     """
     problems = [*_port_problems(load, ports), *_arrival_problems(load.arrivals)]
     if not problems:
-        load = recorded_load(load)
         problems += _frame_problems(load.frames, ports, addressing)
     if problems:
         raise ModelProblem("offered load", problems)
-    has_recording = load.arrivals.kind == "trace"
     flow_numbers: dict[tuple[int, int], list[int]] = {}
-    sent_flows = set(load.arrivals.trace_flow) if has_recording else range(len(load.flows.flows))
-    for number, flow in enumerate(load.flows.flows):
-        if number in sent_flows:
-            flow_numbers.setdefault((flow.ingress, flow.egress), []).append(number)
-    flows_by_pair = {
-        pair: [load.flows.flows[number] for number in pair_numbers] for pair, pair_numbers in flow_numbers.items()
-    }
+    trace = load.arrivals.trace
+    flows = load.flows.flows if trace is None else [replace(flow, weight=1.0) for flow in load.flows.flows]
+    for number, flow in enumerate(flows):
+        flow_numbers.setdefault((flow.ingress, flow.egress), []).append(number)
+    flows_by_pair = {pair: [flows[number] for number in pair_numbers] for pair, pair_numbers in flow_numbers.items()}
     if len(flows_by_pair) > _MAX_STREAMS:
         message = f"join {len(flows_by_pair)} pairs of ports: at most {_MAX_STREAMS}"
         raise ModelProblem("offered load", [Problem("flows", message)])
     recordings = (
-        {pair: _recorded_schedule(load.arrivals, pair_numbers) for pair, pair_numbers in flow_numbers.items()}
-        if has_recording
-        else {}
+        {pair: _recorded_schedule(trace, pair_numbers) for pair, pair_numbers in flow_numbers.items()} if trace else {}
     )
     shares = {pair: math.fsum(flow.weight for flow in flows) for pair, flows in flows_by_pair.items()}
     shares |= {pair: share for pair, (_, share) in recordings.items()}
@@ -109,7 +106,7 @@ def streams_of(load: OfferedLoad, ports: Sequence[TesterPort], addressing: Addre
     notes: list[str] = []
     rate_factors = _rate_factors(load, ports, {pair: share / total for pair, share in shares.items()}, notes)
     sizes = [{"bytes": size, "weight": share} for size, share in load.frames.share_by_bytes.items()]
-    if has_recording:
+    if trace is not None:
         notes.append("times, sizes and flows are those of the recording; addresses and contents are the tester's")
     if not load.frames.is_fixed and load.frames.order == "sequence":
         notes.append("frame sizes keep their shares of the sequence, not their order")
@@ -124,7 +121,7 @@ def streams_of(load: OfferedLoad, ports: Sequence[TesterPort], addressing: Addre
                 "port": pair[0],
                 "to_port": pair[1],
                 "rate_pps": sent_pps[-1],
-                "schedule": recordings[pair][0] if has_recording else _schedule(load.arrivals, notes),
+                "schedule": recordings[pair][0] if trace is not None else _schedule(load.arrivals, notes),
                 "steps": [
                     {"at_s": step.at_s, "rate_pps": min(step.rate_pps * share, _line_rate(load, ports[pair[0]]))}
                     for step in load.steps
@@ -211,46 +208,30 @@ def _port_problems(load: OfferedLoad, ports: Sequence[TesterPort]) -> list[Probl
 
 
 def _arrival_problems(arrivals: Arrivals) -> list[Problem]:
-    if arrivals.kind != "trace":
+    if arrivals.trace is None:
         return []
-    if math.isnan(arrivals.trace_rate_pps):
+    if math.isnan(arrivals.trace.rate_pps):
         return [Problem("arrivals", "a recording of one instant has no rate: give one with frames at two times")]
-    if len(arrivals.trace_time_s) > _MAX_RECORDED_FRAMES:
-        message = f"a recording of {len(arrivals.trace_time_s):,} frames: the tester holds {_MAX_RECORDED_FRAMES:,}"
+    if len(arrivals.trace) > _MAX_RECORDED_FRAMES:
+        message = f"a recording of {len(arrivals.trace):,} frames: the tester holds {_MAX_RECORDED_FRAMES:,}"
         return [Problem("arrivals", f"{message}; give a part of it")]
     return []
 
 
-def recorded_load(load: OfferedLoad) -> OfferedLoad:
-    """Return a load with the rate, frame sizes and flow weights of its recording, if it has a recording with times."""
-    arrivals = load.arrivals
-    if arrivals.kind != "trace" or math.isnan(arrivals.trace_rate_pps):
-        return load
-    flows = tuple(replace(flow, weight=1.0) for flow in load.flows.flows)
-    return replace(
-        load,
-        rate_pps=arrivals.trace_rate_pps,
-        frames=FrameMix(name="recording", sequence_bytes=arrivals.trace_frame_bytes, order="random"),
-        flows=replace(load.flows, flows=flows),
-    )
-
-
-def _recorded_schedule(arrivals: Arrivals, flows: Sequence[int]) -> tuple[dict[str, Any], float]:
+def _recorded_schedule(trace: RecordedFrames, flows: Sequence[int]) -> tuple[dict[str, Any], float]:
     """Return the schedule of the recorded frames of some flows, and their share of all frames.
 
     ``places`` are times in units of the mean gap of the stream; a mean gap follows the last frame, so that the
     recording can repeat.
     """
-    number_of = {flow: number for number, flow in enumerate(flows)}
-    chosen = [index for index, flow in enumerate(arrivals.trace_flow) if flow in number_of]
-    share = len(chosen) / len(arrivals.trace_flow)
-    first_s, rate_pps = arrivals.trace_time_s[0], arrivals.trace_rate_pps * share
+    chosen = np.flatnonzero(np.isin(trace.flow, flows))
+    share = len(chosen) / len(trace)
     last_place = math.nextafter(len(chosen), 0.0)
     schedule = {
         "kind": "recorded",
-        "places": [min((arrivals.trace_time_s[index] - first_s) * rate_pps, last_place) for index in chosen],
-        "bytes": [arrivals.trace_frame_bytes[index] for index in chosen],
-        "flows": [number_of[arrivals.trace_flow[index]] for index in chosen],
+        "places": np.minimum(trace.time_s[chosen] * trace.rate_pps * share, last_place).tolist(),
+        "bytes": trace.frame_bytes[chosen].tolist(),
+        "flows": np.searchsorted(flows, trace.flow[chosen]).tolist(),
     }
     return schedule, share
 

@@ -34,6 +34,9 @@ pub struct Run {
     /// Refuse a result whose transient did not end.
     #[serde(default)]
     pub need_steady_state: bool,
+    /// All of the trial counts, and none of it is a transient: a recorded trace, which is what it is.
+    #[serde(default)]
+    pub whole: bool,
     /// Keep the rates of each part of the trial.
     #[serde(default)]
     pub over_time: bool,

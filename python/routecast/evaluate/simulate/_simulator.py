@@ -9,17 +9,20 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
+
+import numpy as np
 
 from routecast.errors import ModelProblem, Problem, TransientProblem
 from routecast.evaluate.energy import UnitStates, energy_of, power_notes, power_of
 from routecast.evaluate.simulate.scenario import ports_in, run_of, scenario_of
 from routecast.evaluate.trial import TIE, Bottleneck, Delay, FlowOutcome, Moment, Resource, TaskActivity, Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
+from routecast.load.trace import RecordedFrames
 from routecast.progress import ShareProgress
-from routecast.quantity import format_pps, format_ratio
+from routecast.quantity import format_duration, format_pps, format_ratio
 from routecast.router.bounds import MAX_UNITS
 from routecast.router.check_load import check_load
 from routecast.router.events import Event, Outage, check_events
@@ -267,7 +270,8 @@ def trial_of(
     used = used_units(model, nodes, outcome["pools"])
     resources = _resources(model, load, nodes, used, outcome)
     forwarded_bytes_per_s = outcome["forwarded_bytes_per_s"]
-    intended_pps = load.arrivals.trace_rate_pps if load.arrivals.kind == "trace" else load.mean_pps(duration_s)
+    trace = load.arrivals.trace
+    intended_pps = load.mean_pps(duration_s) if trace is None else trace.within_pps(duration_s)
     l2_bps = 8.0 * forwarded_bytes_per_s
     energy_j = energy_of(states_of(model, nodes, outcome["pools"]), duration_s)
     drops_pps = {name: node["dropped_pps"] for name, node in nodes.items() if node["dropped_pps"] > 0.0}
@@ -298,8 +302,28 @@ def trial_of(
         over_time=tuple(Moment(**row) for row in outcome["over_time"]),
         queue_frames={name: node["waiting_frames"] for name, node in nodes.items()},
         interval=_intervals(outcome),
-        notes=(*_notes(outcome, intended_pps, events), *power_notes(model)),
+        notes=(
+            *([] if trace is None else _notes_on_trace(trace, duration_s, outcome["replications"])),
+            *_notes(outcome, intended_pps, events),
+            *power_notes(model),
+        ),
     )
+
+
+def _known_length_s(load: OfferedLoad, duration_s: float) -> float:
+    """Return the duration of a trial: at most that of the load's trace."""
+    trace = load.arrivals.trace
+    return duration_s if trace is None else min(duration_s, trace.length_s)
+
+
+def _notes_on_trace(trace: RecordedFrames, duration_s: float, replications: int) -> Iterator[str]:
+    yield from trace.notes
+    if duration_s < trace.length_s * (1.0 - 1e-9):
+        taken = int(np.searchsorted(trace.time_s, duration_s))
+        whole = format_duration(trace.length_s)
+        yield f"of the trace of {whole} the first {format_duration(duration_s)} are simulated: {taken:,} frames"
+    if replications > 1:
+        yield "replications of a trace have the same frames: only random services, routes and wake-ups vary"
 
 
 def _seconds(value: float | None) -> float:
@@ -508,6 +532,7 @@ class Simulate:
         Raises ModelProblem: the load does not fit the router, or a setting is out of range; TransientProblem: the
         duration is too short to pass the transient; the error states a sufficient duration.
         """
+        duration_s = _known_length_s(load, duration_s)
         outcome = self._outcome(load, duration_s)
         return trial_of(self.model, load, duration_s, outcome, events=self.events)
 
@@ -516,6 +541,7 @@ class Simulate:
 
         Raises ModelProblem: as :meth:`trial`; the transient is not required to end.
         """
+        duration_s = _known_length_s(load, duration_s)
         # Only the event path manages units and so sends messages. Both paths give the same fates.
         path = "events" if self.path == "auto" else self.path
         recording = replace(self, steady_state=False, replications=1, target_relative_half_width=None, path=path)
@@ -558,6 +584,7 @@ class Simulate:
             over_time=self.over_time or bool(self.events),
             message_limit=message_limit,
             steady_state=self.steady_state,
+            is_whole=load.arrivals.kind == "trace",
             events=self.events,
         )
         try:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from routecast.load.arrivals import Arrivals
 from routecast.load.offered import OfferedLoad
 from routecast.router.events import Event, Outage
@@ -46,6 +48,7 @@ def run_of(
     over_time: bool,
     message_limit: int,
     steady_state: bool,
+    is_whole: bool,
     events: Sequence[Event],
 ) -> dict[str, Any]:
     """Return the run of a scenario, and the events of the router during it."""
@@ -58,6 +61,7 @@ def run_of(
         "record_frames": keep_frames,
         "message_limit": message_limit,
         "need_steady_state": steady_state,
+        "whole": is_whole,
         "per_flow": per_flow,
         "over_time": over_time,
         "events": [_event(event, tasks, ports) for event in events],
@@ -177,10 +181,7 @@ def _route(route: Route, tasks: dict[str, int], ports: dict[str, int]) -> dict[s
 
 def ports_in(load: OfferedLoad) -> tuple[int, ...]:
     """Return the ports that the load uses, one source each, in the order of the outcome's sources."""
-    seen = {flow.ingress for flow in load.flows.flows}
-    if load.arrivals.kind == "trace":
-        seen = {load.flows.flows[number].ingress for number in set(load.arrivals.trace_flow)}
-    return tuple(sorted(seen))
+    return tuple(sorted({flow.ingress for flow in load.flows.flows}))
 
 
 def load_of(load: OfferedLoad) -> dict[str, Any]:
@@ -188,8 +189,7 @@ def load_of(load: OfferedLoad) -> dict[str, Any]:
     flows = load.flows.flows
     by_port: dict[int, list[int]] = {port: [] for port in ports_in(load)}
     for number, flow in enumerate(flows):
-        if flow.ingress in by_port:
-            by_port[flow.ingress].append(number)
+        by_port[flow.ingress].append(number)
     sources = []
     for order, (port, members) in enumerate(by_port.items()):
         share = sum(flows[number].weight for number in members) / load.flows.total_weight
@@ -213,14 +213,15 @@ def _process(arrivals: Arrivals, members: list[int], phase: float) -> dict[str, 
         return {"kind": "on_off", "burst_frames": arrivals.burst_frames, "peak_ratio": arrivals.peak_ratio}
     if arrivals.kind == "bursts":
         return {"kind": "bursts", "burst_frames": round(arrivals.burst_frames)}
-    if arrivals.kind == "trace":
-        port_flows = set(members)
-        frames = zip(arrivals.trace_time_s, arrivals.trace_frame_bytes, arrivals.trace_flow, strict=True)
-        rows = [frame for frame in frames if frame[2] in port_flows]
+    if arrivals.trace is not None:
+        trace = arrivals.trace
+        is_member = np.zeros(max(members) + 1, bool)
+        is_member[members] = True
+        rows = np.flatnonzero((trace.flow < len(is_member)) & is_member[np.minimum(trace.flow, max(members))])
         return {
             "kind": "trace",
-            "time_ps": [round(time_s * _PS) for time_s, _, _ in rows],
-            "bytes": [frame_bytes for _, frame_bytes, _ in rows],
-            "flow": [flow for _, _, flow in rows],
+            "time_ps": np.rint(trace.time_s[rows] * _PS).astype(np.uint64).tolist(),
+            "bytes": trace.frame_bytes[rows].tolist(),
+            "flow": trace.flow[rows].tolist(),
         }
     return {"kind": "poisson"}

@@ -185,9 +185,7 @@ def _jitter(fluid: Fluid, ports: list[int], rate_pps: float) -> float:
 
 def _behind_link(fluid: Fluid, port: int) -> Spacing:
     load, link_bps = fluid.load, fluid.model.ports[port].link_bps
-    # A trace brings its own frame sizes, none below the minimum of Ethernet.
-    sizes = load.arrivals.trace_frame_bytes or load.frames.sequence_bytes
-    wire_s = [1.0 / line_rate_pps(link_bps, size) for size in set(sizes)]
+    wire_s = [1.0 / line_rate_pps(link_bps, size) for size in set(load.frames.sequence_bytes)]
     # The intended gap, which the link may stretch.
     intended = float(fluid.graph.by_port(fluid.graph.share)[port])
     gap_s = 1.0 / (intended * fluid.intended_pps) if load.arrivals.kind == "cbr" else None

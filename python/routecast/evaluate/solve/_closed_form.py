@@ -21,6 +21,7 @@ from routecast.evaluate.solve._cost import Cost, Cycle, IdleTimes, costs_of, poi
 from routecast.evaluate.solve._delay import DelayAnswer, delays
 from routecast.evaluate.solve._limits import NO_LOSS, limits_of, limits_of_windows, links_of, ranked
 from routecast.evaluate.solve._machine import ThreadMachine, has_threads, machine_of
+from routecast.evaluate.solve._recorded import pass_recorded
 from routecast.evaluate.solve._scheduling_shares import Component, components, mean_contention, served_at_once, uses_of
 from routecast.evaluate.solve._throughput import Steady, lossless_of, steady_state
 from routecast.evaluate.solve._unknown_shares import fill_of, frame_times_s
@@ -485,11 +486,14 @@ class Solve:
         check_load(self.model, load)
         _check_steady(load)
         fluid = rates_of(self.model, load)
-        answer = delays(fluid)
-        fluid = _with_served_work(fluid, answer.work_pps)
-        offered_pps = float(fluid.offered.sum())
+        if load.arrivals.kind == "trace":
+            fluid, answer = pass_recorded(fluid)
+        else:
+            answer = delays(fluid)
+            fluid = _with_served_work(fluid, answer.work_pps)
+        offered_pps = float(fluid.offered.sum()) if math.isnan(answer.offered_pps) else answer.offered_pps
         dropped_pps = sum(answer.drops_pps.values())
-        forwarded_pps = max(offered_pps - dropped_pps, 0.0)
+        forwarded_pps = max(offered_pps - dropped_pps - answer.in_flight_pps, 0.0)
         resources, first = resources_of(fluid, forwarded_pps=forwarded_pps)
         bottleneck = _overflowing_queue(first, resources, fluid, answer)
         mean_bytes = answer.forwarded_bytes

@@ -303,6 +303,10 @@ class DelayAnswer:
     drops_pps: Mapping[str, float]
     work_pps: Mapping[str, float] = field("Served rate by task unit, in frames/s of the load's mean size")
     forwarded_bytes: float = field("Mean size of the frames that leave by a port")
+    offered_pps: float = field("Offered rate, frames/s, where not that of the fluid state", default=math.nan)
+    in_flight_pps: float = field(
+        "Frames of a trace that are inside the router at its end, over its length", default=0.0
+    )
     latency: Delay | None = None
     waiting: Delay | None = None
     queue_frames: Mapping[str, float] = dataclasses.field(default_factory=dict)

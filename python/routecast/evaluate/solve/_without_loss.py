@@ -44,13 +44,6 @@ def throughput_of(model: RouterModel, load: OfferedLoad) -> Throughput:
     most_pps = lossless_pps(model, load)
     if not math.isfinite(most_pps):
         return Throughput(rate_pps=most_pps, overloads_nothing_pps=most_pps)
-    if load.arrivals.kind == "trace":
-        return Throughput(
-            rate_pps=math.nan,
-            overloads_nothing_pps=most_pps,
-            is_at_least=True,
-            reason="a trace has its own instants and one rate",
-        )
     solve, reasons = Solve(model=model), dict[float, str]()
 
     def loses(rate_pps: float) -> bool | None:

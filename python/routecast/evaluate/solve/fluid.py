@@ -297,8 +297,6 @@ def intended_of(graph: FlowGraph, load: OfferedLoad, *, overload: bool) -> float
         by_port = graph.by_port(graph.share)
         used = by_port > 0.0
         return float(np.max(graph.ingress_cap[used] / by_port[used]))
-    if load.arrivals.kind == "trace" and math.isfinite(load.arrivals.trace_rate_pps):
-        return load.arrivals.trace_rate_pps
     return load.rate_pps
 
 

@@ -85,6 +85,7 @@ pub fn seconds(duration_s: f64, seed: u64) -> Run {
         record_from_ps: None,
         per_flow: false,
         over_time: false,
+        whole: false,
         events: vec![],
         message_limit: 0,
         need_steady_state: false,

@@ -1,0 +1,163 @@
+"""A trace is the load: its rate, sizes and flows, for the closed form as for the simulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from routecast.errors import ModelProblem
+from routecast.evaluate import Simulate, Solve
+from routecast.evaluate.sweep import trial_past_transient
+from routecast.load import Arrivals, Flow, FlowSet, FrameMix, OfferedLoad, RecordedFrames
+from routecast.load.offered import recorded_load
+from routecast.router import Activation, RouterModel, ServiceCost, multicore
+from routecast.router.files import read_router_and_load
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+MICROSECOND = ServiceCost(per_packet_s=1e-6)
+
+
+def evenly(frames: int, gap_s: float, *, size: int = 64, flows: int = 1) -> OfferedLoad:
+    numbers = np.arange(frames)
+    trace = RecordedFrames.of(numbers * gap_s, np.full(frames, size), numbers % flows)
+    return recorded_load(trace, ports=2)
+
+
+def length_s(load: OfferedLoad) -> float:
+    assert load.arrivals.trace is not None
+    return load.arrivals.trace.length_s
+
+
+def test_one_flow_of_a_trace_overloads_one_core() -> None:
+    # 2.5 Mpps on a core of 563.3 ns: 1 - 1/(2.5e6 · 563.3e-9) = 29 % are lost, but for 512 frames that wait at the end.
+    router, _ = read_router_and_load(EXAMPLES / "multicore.router.toml")
+    load = evenly(300_000, 0.4e-6)
+    lost = 1.0 - 1.0 / (2.5e6 * 563.34e-9) - 513 / 300_000
+    assert Solve(router).trial(load, 1.0).loss_ratio == pytest.approx(lost, abs=1e-3)
+    assert Simulate(router).trial(load, length_s(load)).loss_ratio == pytest.approx(lost, abs=1e-3)
+
+
+def test_sizes_and_flows_of_a_trace_decide_bits_and_cores() -> None:
+    router = multicore(4, ServiceCost(per_packet_s=1e-6, per_byte_s=1e-9))
+    load = evenly(20_000, 1e-4, size=1514, flows=2)
+    for trial in (Solve(router).trial(load, 1.0), Simulate(router).trial(load, length_s(load))):
+        assert trial.l2_bps == pytest.approx(1514 * 8 * 1e4, rel=1e-3)
+        busy = next(resource.utilisation_ratio for resource in trial.resources if resource.name == "cpu")
+        assert busy == pytest.approx(1e4 * 2.514e-6 / 4, rel=1e-3)
+    assert len(load.flows.flows) == 2
+
+
+def test_rate_frames_and_weights_are_those_of_the_trace_whatever_is_given() -> None:
+    trace = RecordedFrames.of([5.0, 5.1, 5.3, 5.4], [64, 64, 1518, 64], [0, 2, 2, 2])
+    flows = FlowSet(name="three", flows=(Flow(rss_hash=7), Flow(rss_hash=8), Flow(rss_hash=9, ingress=1, egress=0)))
+    load = OfferedLoad(rate_pps=1e9, frames=FrameMix.fixed(512), flows=flows, arrivals=Arrivals.recorded(trace))
+    assert load.rate_pps == pytest.approx(3 / 0.4)
+    assert load.frames.mean_bytes == pytest.approx((3 * 64 + 1518) / 4)
+    assert [(flow.rss_hash, flow.weight) for flow in load.flows.flows] == [(7, 1.0), (9, 3.0)]
+    assert load.arrivals.trace is not None
+    assert load.arrivals.trace.flow.tolist() == [0, 1, 1, 1]
+    assert load.arrivals.trace.time_s == pytest.approx([0.0, 0.1, 0.3, 0.4])
+
+
+def test_another_rate_scales_the_times_of_a_trace() -> None:
+    load = evenly(1000, 1e-6).at(2e6)
+    assert load.rate_pps == pytest.approx(2e6)
+    assert load.arrivals.trace is not None
+    assert load.arrivals.trace.time_s[-1] == pytest.approx(999 * 0.5e-6)
+
+
+def test_frames_out_of_order_are_sorted_and_counted() -> None:
+    trace = RecordedFrames.of([1.0, 3.0, 2.0, 4.0], [64, 65, 66, 67], [0, 0, 0, 0])
+    assert trace.frame_bytes.tolist() == [64, 66, 65, 67]
+    assert trace.time_s.tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert trace.notes == ("1 of 4 frames are out of order: they are sorted by their times",)
+    with pytest.raises(ModelProblem, match="instants are finite"):
+        RecordedFrames.of([0.0, float("nan")], [64, 64], [0, 0])
+
+
+def test_sizes_of_a_long_trace_keep_their_mean() -> None:
+    sizes = np.random.default_rng(1).integers(64, 1519, 50_000)
+    trace = RecordedFrames.of(np.arange(50_000) * 1e-6, sizes, np.zeros(50_000, int))
+    assert trace.mix.mean_bytes == pytest.approx(sizes.mean(), abs=2e-4)
+    assert len(trace.mix.sequence_bytes) < 5000
+
+
+def test_a_trace_is_measured_whole_and_never_longer_than_it_is() -> None:
+    router = multicore(1, MICROSECOND)
+    load = evenly(20_000, 2e-6)
+    trial = Simulate(router).trial(load, 10.0)
+    assert trial.duration_s == pytest.approx(0.04)
+    assert trial.measured_s == pytest.approx(0.04)
+    assert trial.offered_pps == trial.intended_pps == pytest.approx(500e3)
+    assert not any("line rate" in note for note in trial.notes)
+    part = Simulate(router, replications=2).trial(load, 0.01)
+    assert part.offered_frames == 2 * 5000
+    assert any("the first 10 ms" in note for note in part.notes)
+    assert any("replications of a trace" in note for note in part.notes)
+    assert trial_past_transient(Simulate(router), load, None).duration_s == pytest.approx(0.04)
+
+
+def test_a_burst_that_overflows_a_ring_is_lost_to_the_frame() -> None:
+    # Each millisecond 100 frames back to back on a link that is 50 times as fast: 1 is served, 32 wait, 66 are lost.
+    at_s = (np.arange(20)[:, None] * 1e-3 + np.arange(100) * 1e-9).ravel()
+    load = recorded_load(RecordedFrames.of(at_s, np.full(2000, 64), np.zeros(2000, int)), ports=2)
+    router = multicore(1, MICROSECOND, queue_frames=32, link_bps=1e12)
+    trial = Solve(router).trial(load, 1.0)
+    assert trial.loss_ratio == pytest.approx(Simulate(router).trial(load, length_s(load)).loss_ratio, abs=1e-9)
+    assert trial.loss_ratio == pytest.approx(0.67, abs=0.01)
+
+
+def random_trace(seed: int, rate_pps: float, ports: int) -> OfferedLoad:
+    stream = np.random.default_rng(seed)
+    frames = int(stream.choice([2000, 8000]))
+    kind = stream.choice(["even", "random", "bursts"])
+    if kind == "bursts":
+        burst = int(stream.choice([8, 64, 500]))
+        starts = np.repeat(np.arange(-(-frames // burst)) * burst / rate_pps, burst)[:frames]
+        at_s = starts + np.tile(np.arange(burst), -(-frames // burst))[:frames] / (20.0 * rate_pps)
+    else:
+        gaps = stream.exponential(1.0 / rate_pps, frames) if kind == "random" else np.full(frames, 1.0 / rate_pps)
+        at_s = np.cumsum(gaps)
+    sizes = stream.choice([64, 594, 1518], frames) if stream.random() < 0.5 else np.full(frames, 64)
+    flows = stream.choice(8, frames, p=stream.dirichlet(np.ones(8)))
+    return recorded_load(RecordedFrames.of(at_s, sizes, flows), ports=ports)
+
+
+NAPI = Activation(kind="interrupt", interrupt_cost_s=2e-6, moderation_s=10e-6)
+ADAPTIVE = Activation(kind="interrupt", interrupt_cost_s=2e-6, linger_s=5e-6, discipline="exhaustive")
+ROUTERS = {
+    "cores": multicore(4, MICROSECOND, queue_frames=64),
+    "one queue": multicore(2, MICROSECOND, queue_frames=64, distribution="per_flow"),
+    "moderated": multicore(2, MICROSECOND, queue_frames=64, activation=NAPI),
+    "adaptive": multicore(2, MICROSECOND, queue_frames=256, activation=ADAPTIVE),
+    "batches": multicore(2, ServiceCost(per_packet_s=5e-7, per_batch_s=1e-6), queue_frames=256, activation=NAPI),
+}
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("name", ROUTERS)
+def test_queues_of_recorded_frames_lose_work_and_wait_as_simulated(name: str, seed: int) -> None:
+    router: RouterModel = ROUTERS[name]
+    load = random_trace(seed, (0.5e6, 1.5e6, 3e6)[seed % 3], len(router.ports))
+    solved, simulated = Solve(router).trial(load, 1.0), Simulate(router).trial(load, length_s(load))
+    assert solved.loss_ratio == pytest.approx(simulated.loss_ratio, abs=1e-9)
+    assert solved.l2_bps == pytest.approx(simulated.l2_bps, rel=1e-9)
+    used = [
+        next(resource.utilisation_ratio for resource in trial.resources if resource.name == "cpu")
+        for trial in (solved, simulated)
+    ]
+    assert used[0] == pytest.approx(used[1], rel=1e-3)
+    assert solved.latency is not None
+    assert simulated.latency is not None
+    assert solved.latency.mean_s == pytest.approx(simulated.latency.mean_s, rel=2e-3)
+
+
+def test_random_services_and_shared_units_give_a_range_that_holds_the_loss() -> None:
+    router = multicore(2, ServiceCost(per_packet_s=1e-6, variation="exponential"), queue_frames=128)
+    load = random_trace(4, 3e6, 2)
+    trial = Solve(router).trial(load, 1.0)
+    low, high = trial.interval["loss_ratio"]
+    assert low <= Simulate(router).trial(load, length_s(load)).loss_ratio <= high
+    assert high - low < 0.16
