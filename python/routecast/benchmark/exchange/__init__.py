@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from routecast.benchmark.exchange._benchmark import is_benchmark, read_benchmark
-from routecast.benchmark.exchange._document import Document, Node, parse_document, read_result
-from routecast.benchmark.exchange._iperf3 import is_iperf3, join_stream, read_iperf3
+from routecast.benchmark.exchange._document import Document, Node, document_of, parse_values, read_result
+from routecast.benchmark.exchange._iperf3 import is_iperf3, join_values, read_iperf3
 from routecast.benchmark.exchange._nfvbench import is_nfvbench, read_nfvbench
 from routecast.benchmark.exchange._record import Record
 from routecast.benchmark.exchange._table import COLUMNS, csv_text, read_csv, read_parquet, write_parquet
@@ -71,11 +71,22 @@ def read_records(path: Path | str, *, format_name: str = "auto") -> tuple[Record
     text = read_result(path)
     if not text.strip():
         raise FileProblem(str(path), [Problem("", "is empty")])
-    document = parse_document(join_stream(text) or text, name=str(path))
+    values = parse_values(text, name=str(path))
+    if len(values) > 1 or (isinstance(values[0], dict) and "event" in values[0]):
+        joined = join_values(values)
+        if joined is None:
+            message = f"has {len(values)} JSON documents that are no tests of iperf3: give each a file of its own"
+            raise FileProblem(str(path), [Problem("", message)])
+        values = joined
+    documents = [document_of(value, name=str(path)) for value in values]
+    return tuple(record for document in documents for record in _read_document(document, format_name))
+
+
+def _read_document(document: Document, format_name: str) -> tuple[Record, ...]:
     if format_name == "auto":
         known = next((name for name, (_, is_it, _) in _JSON.items() if is_it(document.root)), None)
         if known is None:
             message = f"has no format that routecast knows; it reads {', '.join(FORMATS)}: name one with --format"
-            raise FileProblem(str(path), [Problem("", message)])
+            raise FileProblem(document.name, [Problem("", message)])
         format_name = known
     return _JSON[format_name][2](document)

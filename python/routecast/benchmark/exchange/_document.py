@@ -21,10 +21,15 @@ MAX_BYTES = 500_000_000
 MAX_NUMBER = 1e18
 """Greatest count, rate or time of a result; larger numbers do not fit into tables."""
 
+MAX_VALUES = 1_000_000
+"""Most JSON values of a file: the events of a test with an interval of 0.1 s over a day."""
+
 # An unterminated text reaches to the end of the file; a search from each of its quotes would take too long.
 _TEXT_OR_NUMBER = re.compile(
     r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|(?<![\w.])[-+]?(?:nan|inf(?:inity)?)(?![\w.])', re.IGNORECASE | re.DOTALL
 )
+_SPACE = re.compile(r"\s*")
+_DECODER = json.JSONDecoder()
 _JSON_NUMBERS = {"nan": "NaN", "inf": "Infinity", "infinity": "Infinity"}
 
 
@@ -159,9 +164,25 @@ def parse_document(text: str, *, name: str) -> Document:
 
     Raises FileProblem: the text is no JSON, or is cut off.
     """
+    values = parse_values(text, name=name, most=1)
+    return document_of(values[0], name=name)
+
+
+def parse_values(text: str, *, name: str, most: int = MAX_VALUES) -> list[object]:
+    """Read the JSON values that stand in a text one after the other, as tools append them to a file.
+
+    Raises FileProblem: the text is no JSON, is cut off, or has more than ``most`` values.
+    """
+    text = _TEXT_OR_NUMBER.sub(_as_json_number, text) if "n" in text else text
+    values: list[object] = []
+    position = _end_of_space(text, 0)
     try:
-        value = json.loads(_TEXT_OR_NUMBER.sub(_as_json_number, text) if "n" in text else text)
-        wrong = list(_not_finite(value, ""))
+        while position < len(text) or not values:
+            if len(values) == most:
+                raise json.JSONDecodeError("Extra data", text, position)
+            value, position = _DECODER.raw_decode(text, position)
+            values.append(value)
+            position = _end_of_space(text, position)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         cut = not text[error.pos :].strip() or error.msg.startswith("Unterminated string")
@@ -171,6 +192,20 @@ def parse_document(text: str, *, name: str) -> Document:
         raise FileProblem(name, [Problem("", "is nested too deeply to be a result")]) from None
     except ValueError as error:  # a number of thousands of digits
         raise FileProblem(name, [Problem("", f"is no result: {error}")]) from None
+    return values
+
+
+def _end_of_space(text: str, position: int) -> int:
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
+
+
+def document_of(value: object, *, name: str) -> Document:
+    """Return the document of a JSON value, with a note on its numbers that are none."""
+    try:
+        wrong = list(_not_finite(value, ""))
+    except RecursionError:
+        raise FileProblem(name, [Problem("", "is nested too deeply to be a result")]) from None
     document = Document(name, value)
     if wrong:
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
