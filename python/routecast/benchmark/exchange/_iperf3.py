@@ -275,7 +275,7 @@ def _counts(
             f"only end.{direction.sum} is present (iperf3 before 3.11): it lacks the datagrams lost after the last one "
             "that arrived"
         )
-    return replace(counts, arrived=packets - lost)
+    return replace(counts, arrived=(packets if knows_sender else counts.numbered) - lost)
 
 
 def _lost(total: Node, notes: list[str]) -> float:
