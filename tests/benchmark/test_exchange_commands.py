@@ -12,7 +12,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import exchange_samples as samples
 
+from routecast.benchmark.exchange import read_many
 from routecast.cli.run import run
+from routecast.evaluate.points import read_points
 
 
 @pytest.fixture
@@ -105,3 +107,91 @@ def test_wrong_arguments_are_usage_errors_that_say_what_to_do(
     printed = capsys.readouterr()
     assert printed.out == ""
     assert message in " ".join(printed.err.replace("│", " ").split())
+
+
+def write_uti_folder(folder: Path) -> Path:
+    """Write a series of CSIT over 1, 2 and 4 cores, in files of a call each, with a log beside them."""
+    folder.mkdir()
+    for cores, rate_pps in ((1, 9e6), (2, 17e6), (4, 32e6)):
+        document = samples.uti_mrr()
+        document["test_name_long"] = f"25ge2p1xxv710-64b-{2 * cores}t{cores}c-avf-ethip4-ip4base-mrr"
+        document["test_id"] = (
+            f"tests.vpp.perf.ip4.2n1l-25ge2p1xxv710-avf-ethip4-ip4base-mrr.64b-{2 * cores}t{cores}c-avf-ip4base-mrr"
+        )
+        document["result"]["receive_rate"]["rate"]["values"] = [rate_pps, 0.999 * rate_pps]
+        (folder / f"{cores}.json").write_text(json.dumps(document), encoding="utf-8")
+    (folder / "robot.log").write_text("nothing to read\n", encoding="utf-8")
+    return folder
+
+
+def test_files_of_a_folder_are_one_series_that_size_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, points = write_uti_folder(tmp_path / "csit"), tmp_path / "points.csv"
+    assert run(["import", str(folder), "--out", str(points)]) == 0
+    assert "robot.log" in capsys.readouterr().err
+    assert run(["size", str(points), "--target", "12 Mpps", "--cores", "1,2,4", "--json"]) == 0
+    (sizing,) = json.loads(capsys.readouterr().out)["series"]
+    assert sizing["series"] == "tests.vpp.perf.ip4.2n1l-25ge2p1xxv710-avf-ethip4-ip4base-mrr.avf-ip4base-mrr"
+    assert sizing["least"]["cores"] == 2
+    records = read_many([folder])
+    assert {(record.link_bps, record.facts["nic"]) for record in records} == {(25e9, "xxv710")}
+
+
+def test_named_files_and_folders_go_together_and_a_bad_named_file_is_an_error(
+    trafficgen: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_uti_folder(tmp_path / "csit")
+    assert run(["import", str(trafficgen), str(folder), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["files"] == [str(trafficgen), str(folder)]
+    assert len(document["trials"]) == 2 + 6
+    assert run(["import", str(trafficgen), str(folder / "robot.log")]) == 2
+    (folder / "robot.log").rename(tmp_path / "robot.log")
+    (tmp_path / "none").mkdir()
+    assert run(["import", str(tmp_path / "none")]) == 2
+    assert "no result that can be read" in capsys.readouterr().err
+
+
+def test_results_without_cores_are_given_them_and_a_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for cores, rate in ((1, 1e6), (2, 1.9e6)):
+        document = samples.trex()
+        document["results"] |= {"tx_pps": rate, "rx_pps": rate, "rate_tx_bps": rate * 512, "drop_rate_percentage": 0}
+        (tmp_path / f"{cores}.json").write_text(json.dumps(document), encoding="utf-8")
+        out = str(tmp_path / f"{cores}.csv")
+        options = ["--cores", str(cores), "--frame", "64 B", "--series", "mine", "--link", "10 Gbit/s", "--out", out]
+        assert run(["import", str(tmp_path / f"{cores}.json"), *options]) == 0
+    points = str(tmp_path / "points.csv")
+    assert run(["import", str(tmp_path / "1.csv"), str(tmp_path / "2.csv"), "--out", points]) == 0
+    capsys.readouterr()
+    assert run(["size", points, "--target", "1.5 Mpps", "--cores", "1,2", "--json"]) == 0
+    (sizing,) = json.loads(capsys.readouterr().out)["series"]
+    assert (sizing["series"], sizing["least"]["cores"]) == ("mine", 2)
+
+
+def test_a_foreign_table_is_renamed_in_import_and_in_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "mine.csv"
+    table.write_text("n;size;rate\n1;64;1.9e6\n2;64;3.7e6\n4;64;7.2e6\n", encoding="utf-8")
+    rename = [f"--rename={pair}" for pair in ("n=cores", "size=frame_bytes", "rate=throughput_pps")]
+    assert run(["size", str(table), *rename, "--target", "3 Mpps", "--cores", "1,2,4", "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)["series"][0]["least"]["cores"]
+    assert run(["import", str(table), *rename, "--out", str(tmp_path / "points.csv")]) == 0
+    capsys.readouterr()
+    arguments = ["size", str(tmp_path / "points.csv"), "--target", "3 Mpps", "--cores", "1,2,4", "--json"]
+    assert run(arguments) == 0
+    assert json.loads(capsys.readouterr().out)["series"][0]["least"]["cores"] == first == 2
+    assert run(["validate", str(table), *rename, "--json"]) == 0
+    assert run(["import", str(table), "--rename", "rate"]) == 2
+    assert run(["size", str(table), "--rename", "speed=throughput_pps", "--target", "3 Mpps"]) == 2
+
+
+def test_a_mix_of_nfvbench_stays_a_mix(tmp_path: Path) -> None:
+    document = samples.nfvbench()
+    result = document["benchmarks"]["network"]["service_chain"]["PVP"]["result"]["result"]
+    result["IMIX"] = result.pop("64")
+    (tmp_path / "nfv.json").write_text(json.dumps(document), encoding="utf-8")
+    trials, points = tmp_path / "trials.csv", tmp_path / "points.csv"
+    assert run(["import", str(tmp_path / "nfv.json"), "--cores", "2", "--out", str(trials)]) == 0
+    assert run(["export", str(trials), "--format", "validate", "--goal", "ndr", "--out", str(points)]) == 0
+    (point,) = read_points(points)
+    assert "IMIX 594" in points.read_text(encoding="utf-8")
+    assert point.frame_mix is not None
+    assert point.frame_mix.share_by_bytes == pytest.approx({64: 7 / 12, 594: 4 / 12, 1518: 1 / 12})

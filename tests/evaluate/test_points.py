@@ -250,8 +250,9 @@ def test_rows_without_a_rate_do_not_calibrate_and_are_written_so() -> None:
 @pytest.mark.parametrize(
     ("text", "place", "words"),
     [
-        ("cores;frame;throughput\n1;64;1,9\n", "row 1", "semicolons"),
-        ("cores\tthroughput\n1\t1e6\n", "row 1", "tabs"),
+        ("cores;frame;throughput\n1;64;1,9\n", "row 2, column throughput", "which unit?"),
+        ("cores;throughput_pps\n1;1,900\n", "row 2", "decimal or a thousands separator"),
+        ("cores;throughput_mpps;ports\n1;1,9;2\n2;3.8;2\n", "", "write one kind"),
         ('cores,throughput (Mpps)\n1,"1,9"\n', "row 2, column throughput (Mpps)", "decimal point"),
         ('cores,throughput\n1,"1,9 Mpps"\n', "row 2, column throughput", "decimal point"),
         ('cores,throughput\n1,"1,900 kpps"\n', "row 2, column throughput", "no commas"),

@@ -8,7 +8,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
 from pathlib import Path
@@ -237,11 +237,13 @@ def today() -> date:
     return datetime.now().astimezone().date()
 
 
-def read_series_points(path: Path, series: str | None = None) -> tuple[Point, ...]:
-    """Read a table of measured points, or one series of it, and print its assumptions to stderr."""
-    from routecast.evaluate.points import of_series, read_table
+def read_series_points(path: Path, series: str | None = None, rename: Sequence[str] | None = None) -> tuple[Point, ...]:
+    """Read a table of measured points or of trials, or one series of it, and print its assumptions to stderr."""
+    from routecast.benchmark.exchange import read_measured_table
+    from routecast.evaluate.points import of_series
+    from routecast.quantity.table_file import parse_rename
 
-    table = read_table(path)
+    table = read_measured_table(path, rename=parse_rename(rename or ()), on_remark=remark)
     for text in table.remarks:
         remark(text)
     return of_series(table.points, series)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import data, print_json, print_table, remark
-from routecast.cli.options import AsJson
+from routecast.cli.options import AsJson, RenameOption
 
 if TYPE_CHECKING:
     from routecast.benchmark.exchange import Record
@@ -46,6 +48,7 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="Results of a tool.",
 FileOrRouter = Annotated[
     Path, typer.Argument(metavar="FILE", help="Results of a tool; for ns3 a router file.", dir_okay=False)
 ]
+Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Results of tools: files, or folders of them.")]
 ReadOption = Annotated[ImportFormat, typer.Option("--from", help="Format of FILE; auto tells it by its keys.")]
 FrameOption = Annotated[
     str | None, typer.Option("--frame", "--frames", metavar="SIZE", help="Frame size, for files that do not say it.")
@@ -53,27 +56,48 @@ FrameOption = Annotated[
 
 
 def import_trials(
-    file: File,
+    files: Files,
     *,
     format_name: Annotated[
         ImportFormat, typer.Option("--format", help="Format of FILE; auto tells it by its keys.")
     ] = ImportFormat.AUTO,
     frame: FrameOption = None,
+    cores: Annotated[
+        int | None, typer.Option("--cores", min=1, help="Cores that forwarded, for files that do not say them.")
+    ] = None,
+    link: Annotated[
+        str | None, typer.Option("--link", metavar="RATE", help="Rate of a port, for files that do not say it.")
+    ] = None,
+    series: Annotated[
+        str | None, typer.Option("--series", metavar="NAME", help="One name for all: the router and what it does.")
+    ] = None,
+    rename: RenameOption = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write FILE.parquet or FILE.csv.", dir_okay=False)
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Write FILE.parquet or FILE.csv, which `size` and `validate` read, too.",
+            dir_okay=False,
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read results of TRex, NFVbench, bench-trafficgen, CSIT or iperf3 as trials, and print them as a table."""
-    records = _records(file, format_name, frame)
+    """Read results of other testers as trials, and print them as a table.
+
+    TRex, NFVbench, bench-trafficgen, CSIT, iperf3, dperf, MoonGen and siitperf are read, HDR histograms, and tables as
+    CSV, Parquet or spreadsheets.
+    """
+    records = _with_conditions(_records(files, format_name, frame, rename), cores, link, series)
     if out is not None:
         _write_records(records, out)
     if as_json:
-        print_json({"file": str(file), "trials": [record.to_json() for record in records]})
+        print_json({**_named(files), "trials": [record.to_json() for record in records]})
         return
     from routecast.benchmark.tables import records_table
 
-    print_table(data(), records_table(file.name, records))
+    print_table(data(), records_table(files[0].name if len(files) == 1 else f"{len(files)} files", records))
     for line in _trial_notes(records):
         data().print(line, markup=False, style="dim")
 
@@ -107,7 +131,7 @@ def export_trials(
         return
     from routecast.benchmark.exchange import csv_text, uti_documents, validate_text
 
-    records = _records(file, source, frame)
+    records = _records([file], source, frame, None)
     if format_name is ExportFormat.CSV:
         _write_text(csv_text(records), out)
     elif format_name is ExportFormat.VALIDATE:
@@ -145,16 +169,42 @@ def _router_for_ns3(file: Path) -> str:
     return json.dumps(ns3_document(read_router(file)), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def _records(file: Path, format_name: ImportFormat, frame: str | None) -> tuple[Record, ...]:
-    from routecast.benchmark.exchange import read_records
+def _records(
+    files: Sequence[Path], format_name: ImportFormat, frame: str | None, rename: Sequence[str] | None
+) -> tuple[Record, ...]:
+    from routecast.benchmark.exchange import read_many
+    from routecast.quantity.table_file import parse_rename
 
-    records = read_records(file, format_name=format_name.value)
+    renamed = parse_rename(rename or ())
+    records = read_many(files, format_name=format_name.value, rename=renamed, on_remark=remark)
     if frame is None:
         return records
     from routecast.load.frames import FrameMix
 
-    size = FrameMix.parse(frame).mean_bytes
-    return tuple(record.with_frame_bytes(size) for record in records)
+    frames = FrameMix.parse(frame)
+    return tuple(record.with_frames(frames) for record in records)
+
+
+def _with_conditions(
+    records: Sequence[Record], cores: int | None, link: str | None, series: str | None
+) -> tuple[Record, ...]:
+    """Return records with the conditions that their files do not say, and one name for all."""
+    from routecast.quantity import parse_bit_rate_bps
+
+    link_bps = parse_bit_rate_bps(link) if link else math.nan
+    return tuple(
+        replace(
+            record,
+            cores=record.cores or cores,
+            link_bps=record.link_bps if math.isfinite(record.link_bps) else link_bps,
+            facts={**record.facts, **({"series": series} if series else {})},
+        )
+        for record in records
+    )
+
+
+def _named(files: Sequence[Path]) -> dict[str, object]:
+    return {"file": str(files[0])} if len(files) == 1 else {"files": [str(file) for file in files]}
 
 
 def _write_records(records: Sequence[Record], out: Path) -> None:

@@ -85,10 +85,11 @@ def _stem(file: str) -> str:
 
 def _page(file: str, vary: Sequence[str], series: str | None, *, command: str) -> Page:
     from routecast.explore.views import points_page
+    from routecast.quantity.table_file import is_spreadsheet
     from routecast.study.reading import SUFFIX, shipped_studies
 
     path = Path(file)
-    if path.suffix in _TABLES:
+    if path.suffix in _TABLES or is_spreadsheet(path):
         _refuse_option(vary, "--vary", "a table: cores, frames, flows, link and queue can be turned")
         points = read_series_points(path, series)
         names = dict.fromkeys(point.series for point in points)

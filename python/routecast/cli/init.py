@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, TypeVar
@@ -13,7 +13,7 @@ import typer
 
 from routecast.cli.console import read_series_points, remark, today
 from routecast.cli.copies import copy_files, print_copies
-from routecast.cli.options import AsJson
+from routecast.cli.options import AsJson, RenameOption
 from routecast.errors import FileProblem, Problem, QuantityProblem, RoutecastError
 
 __all__ = ["init"]
@@ -41,6 +41,7 @@ def init(
     series: Annotated[
         str | None, typer.Option("--series", metavar="NAME", help="--measurements: only the rows of this series.")
     ] = None,
+    rename: RenameOption = None,
     from_host: Annotated[
         bool, typer.Option("--from-host", help="Write a router of this machine's cores and links.")
     ] = False,
@@ -54,8 +55,8 @@ def init(
     """
     if measurements is not None and from_host:
         raise QuantityProblem("", "--measurements and --from-host are two sources: give one of them")
-    if measurements is None and (router or series is not None):
-        option = "--router" if router else "--series"
+    if measurements is None and (router or series is not None or rename):
+        option = "--router" if router else "--series" if series is not None else "--rename"
         raise QuantityProblem("", f"{option} is for --measurements: give a table of measured rates too")
     if name is not None and not _NAME.fullmatch(name):
         message = (
@@ -64,7 +65,7 @@ def init(
         )
         raise QuantityProblem(name, message)
     if measurements is not None:
-        texts = _measured_texts(name, measurements, series, is_router=router)
+        texts = _measured_texts(name, measurements, series, rename, is_router=router)
     elif from_host:
         texts = _host_texts(name or "host")
     else:
@@ -75,9 +76,11 @@ def init(
     remark(f"Next: routecast {'study' if first.endswith(_STUDY) else 'solve'} {out / first}")
 
 
-def _measured_texts(name: str | None, file: Path, series: str | None, *, is_router: bool) -> dict[str, str]:
+def _measured_texts(
+    name: str | None, file: Path, series: str | None, rename: Sequence[str] | None, *, is_router: bool
+) -> dict[str, str]:
     """Return the texts of a study with its tables, or of the router that a table calibrates."""
-    points = read_series_points(file, series)
+    points = read_series_points(file, series, rename)
     names = list(dict.fromkeys(point.series for point in points))
     if len(names) > 1:
         listed = ", ".join(f'"{series_name}"' for series_name in names[:8]) + (", …" if len(names) > 8 else "")

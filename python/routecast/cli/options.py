@@ -37,6 +37,7 @@ __all__ = [
     "ModelLoadOptions",
     "NoiseOption",
     "PowerOption",
+    "RenameOption",
     "RouterFile",
     "Seed",
     "ShareCoresOption",
@@ -50,6 +51,10 @@ Command = TypeVar("Command", bound=Callable[..., object])
 RouterFile = Annotated[Path, typer.Argument(metavar="FILE.router.toml", help="The router.", dir_okay=False)]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV in base units.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+RenameOption = Annotated[
+    list[str] | None,
+    typer.Option("--rename", metavar="HEAD=NAME", help="A column of the table by another name: rate=throughput_pps."),
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all randomness.")]
 FigureFile = Annotated[
     Path | None, typer.Option("--figure", metavar="FILE.svg", help="Draw the answer.", dir_okay=False)

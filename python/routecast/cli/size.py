@@ -23,7 +23,7 @@ from routecast.cli.console import (
     remark,
     write_figure,
 )
-from routecast.cli.options import AsCsv, AsJson, FigureFile, NoiseOption, ratio_option
+from routecast.cli.options import AsCsv, AsJson, FigureFile, NoiseOption, RenameOption, ratio_option
 from routecast.errors import QuantityProblem
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class _Question:
     bounds: tuple[Bound, ...]
     noise_ratio: float | None
     series: str | None
+    rename: tuple[str, ...]
     over: frozenset[str]
 
 
@@ -137,6 +138,7 @@ def size(
     series: Annotated[
         str | None, typer.Option("--series", metavar="NAME", help="Only the rows of this series.")
     ] = None,
+    rename: RenameOption = None,
     figure: FigureFile = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE.html", help="Write the answer as a page.", dir_okay=False)
@@ -170,6 +172,7 @@ def size(
         bounds=bounds,
         noise_ratio=noise,
         series=series,
+        rename=tuple(rename or ()),
         over=_free_dimensions(over, is_router=file is not None and file.suffix == ".toml", is_function=file is None),
     )
     if (file is None) == (function is None) and not (file and host):
@@ -221,10 +224,12 @@ def _live(file: Path | None, host: str | None, sizings: Sequence[Sizing], questi
     """Return the live panel of the page: of one measured series, or of a file."""
     if file is None or host is not None or len(sizings) != 1:
         return None
-    from routecast.evaluate.points import of_series, read_points
+    from routecast.benchmark.exchange import read_measured_table
+    from routecast.evaluate.points import of_series
     from routecast.explore.measured import StartConditions
     from routecast.explore.views import live_of_points, live_of_router
     from routecast.quantity.bounded_file import read_text
+    from routecast.quantity.table_file import parse_rename
     from routecast.quantity.toml_file import parse_toml
 
     (sizing,), target = sizings, question.target
@@ -237,14 +242,14 @@ def _live(file: Path | None, host: str | None, sizings: Sequence[Sizing], questi
     if file.suffix == ".toml":
         document = parse_toml(read_text(file, kind="router file"), str(file))
         return live_of_router(document, start=start, subject=str(file), folder=file.parent)[0]
-    points = of_series(read_points(file), question.series)
+    points = of_series(read_measured_table(file, rename=parse_rename(question.rename)).points, question.series)
     return live_of_points(points, start=start, noise_ratio=question.noise_ratio)[0]
 
 
 def _size_table(file: Path, question: _Question) -> tuple[Sizing, ...]:
     from routecast.size import size as size_points
 
-    points = read_series_points(file, question.series)
+    points = read_series_points(file, question.series, question.rename)
     names = tuple(dict.fromkeys(point.series for point in points))
     return tuple(
         size_points(
@@ -269,7 +274,7 @@ def _size_on_hosts(
     from routecast.hardware.catalogue import read_hardware
     from routecast.size import size as size_points
 
-    points = read_series_points(file, question.series)
+    points = read_series_points(file, question.series, question.rename)
     names = dict.fromkeys(point.series for point in points)
     if len(names) > 1:
         raise QuantityProblem(str(file), f"has the series {', '.join(names)}: choose the one to carry with --series")

@@ -22,7 +22,7 @@ from routecast.cli.console import (
     save_router,
     today,
 )
-from routecast.cli.options import AsCsv, AsJson, NoiseOption, ratio_option
+from routecast.cli.options import AsCsv, AsJson, NoiseOption, RenameOption, ratio_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,6 +60,7 @@ def next_measurement(
         str | None,
         typer.Option("--until", metavar="RATIO", help='Required precision: "5%" is ±5 % with 95 % confidence.'),
     ] = None,
+    rename: RenameOption = None,
     noise: NoiseOption = None,
     as_csv: AsCsv = False,
     as_json: AsJson = False,
@@ -82,7 +83,7 @@ def next_measurement(
         goal=IntendedRate.parse(goal) if goal else None,
         most_cores=most_cores,
     )
-    advice = advise(read_series_points(file), question, n=count, noise_ratio=noise)
+    advice = advise(read_series_points(file, None, rename), question, n=count, noise_ratio=noise)
     if as_json:
         document: dict[str, object] = {"series": [entry.to_json() for entry in advice]}
         if until_ratio is not None and advice:
@@ -200,6 +201,7 @@ def validate(
     series: Annotated[
         str | None, typer.Option("--series", metavar="NAME", help="Only the rows of this series.")
     ] = None,
+    rename: RenameOption = None,
     as_csv: AsCsv = False,
     as_json: AsJson = False,
     out: Annotated[
@@ -219,7 +221,7 @@ def validate(
     from routecast.calibration.views import advice_table, validation_tables
 
     refuse_two_forms(as_csv=as_csv, as_json=as_json)
-    points = read_series_points(file, series)
+    points = read_series_points(file, series, rename)
     check_output_file(save_router_to, "--save-router")
     check_output_file(out, "--out", ".html")
     validation = run(points, router=router, noise_ratio=noise)

@@ -30,8 +30,9 @@ from routecast.quantity import (
     parse_ratio,
     parse_size_bytes,
 )
-from routecast.quantity.bounded_file import MAX_FILE_BYTES, read_parquet, read_text
+from routecast.quantity.bounded_file import MAX_FILE_BYTES, read_parquet
 from routecast.quantity.schema import field, value
+from routecast.quantity.table_file import csv_cells, is_spreadsheet, read_sheet, read_table_text, rename_heads
 
 __all__ = [
     "ASKED_BELOW",
@@ -44,10 +45,12 @@ __all__ = [
     "Unit",
     "calibrating",
     "describe_rates",
+    "is_head",
     "of_series",
     "parse_cells",
     "parse_points",
     "points_text",
+    "read_cells",
     "read_points",
     "read_router_points",
     "read_table",
@@ -376,21 +379,30 @@ class PointTable:
     remarks: tuple[str, ...] = ()
 
 
-def read_table(path: Path | str) -> PointTable:
+def read_table(path: Path | str, *, rename: Mapping[str, str] = MappingProxyType({})) -> PointTable:
     """Read a table of measured points.
 
     Parameters
     ----------
     path : Path or str
-        Parquet (``.parquet``), or CSV in UTF-8, where lines that start with ``#`` are skipped. The heads are those of
-        :data:`COLUMNS`, in any order. A row without a rate has the throughput NaN and does not calibrate.
+        Parquet (``.parquet``), a spreadsheet (``.xlsx``, ``.ods``, with ``#Sheet`` where it has several), or CSV in
+        UTF-8 or UTF-16 (:mod:`routecast.quantity.table_file`), where lines that start with ``#`` are skipped. The heads
+        are those of :data:`COLUMNS`, in any order. A row without a rate has the throughput NaN and does not calibrate.
+    rename : mapping of str to str
+        Names of :data:`COLUMNS` for heads of the file that are called otherwise.
 
     Raises
     ------
     routecast.errors.FileProblem
         With every fault of the file and its place, e.g. ``row 7, column cores``. Row 1 is the header.
     """
-    return _table(_cells(Path(path)), str(path), None)
+    return _table(read_cells(Path(path), rename), str(path), None)
+
+
+def is_head(cells: Sequence[str]) -> bool:
+    """Whether cells may be the heads of a table of points."""
+    columns = {_SPELLINGS[head][0] for cell in cells if (head := _plain(cell)) in _SPELLINGS}
+    return set(_REQUIRED) <= columns
 
 
 def read_points(path: Path | str) -> tuple[Point, ...]:
@@ -437,7 +449,7 @@ def read_router_points(path: Path | str, *, cores: int, link_bps: float, ports: 
     router = Point(
         cores=cores, frame_bytes=64.0, throughput_pps=math.nan, link_bps=link_bps, ports=ports, series=series
     )
-    return _table(_cells(Path(path)), str(path), router).points
+    return _table(read_cells(Path(path)), str(path), router).points
 
 
 def parse_points(text: str, *, name: str = "points", router: Point | None = None) -> tuple[Point, ...]:
@@ -449,7 +461,7 @@ def parse_points(text: str, *, name: str = "points", router: Point | None = None
     >>> [(point.cores, point.throughput_pps, point.calibrate) for point in points]
     [(1, 1700000.0, True), (2, 3300000.0, False), (4, nan, False)]
     """
-    return _table(_csv_cells(text, name), name, router).points
+    return _table(csv_cells(text, name=name), name, router).points
 
 
 def parse_cells(cells: Iterable[Sequence[str]], *, name: str = "points") -> PointTable:
@@ -496,33 +508,24 @@ _NAMED_KINDS: Final[Mapping[RateKind, str]] = {
 _DISTURBED: Final = "yes"
 
 
-def _cells(path: Path) -> list[list[str]]:
-    """Return the cells of a file as text, the header first."""
+def read_cells(path: Path, rename: Mapping[str, str] = MappingProxyType({})) -> list[list[str]]:
+    """Return the cells of a file as text, the heads first, renamed.
+
+    Raises FileProblem: the file cannot be read as a table, or lacks a head that is to be renamed.
+    """
     kind = "file of points"
-    if path.suffix.lower() != ".parquet":
-        return _csv_cells(read_text(path, kind=kind).removeprefix("\ufeff"), str(path))
-    frame = read_parquet(path, kind=kind, max_file_bytes=MAX_FILE_BYTES)
-    if frame.height * frame.width > _MAX_CELLS:
-        message = f"has more than {_MAX_CELLS:,} cells: no {kind}; name another file, or cut this one"
-        raise FileProblem(str(path), [Problem("", message)])
-    rows = [["" if cell is None else str(cell) for cell in row] for row in frame.iter_rows()]
-    return [list(frame.columns), *rows]
-
-
-def _csv_cells(text: str, name: str) -> list[list[str]]:
-    lines = [line for line in io.StringIO(text, newline="") if not line.lstrip().startswith("#")]
-    try:
-        table = list(csv.reader(lines, skipinitialspace=True, strict=True))
-    except csv.Error as error:
-        raise FileProblem(name, [Problem("", f"is not CSV: {error}")]) from None
-    header = next((cells for cells in table if any(cell.strip() for cell in cells)), [])
-    for separator, separator_name in ((";", "semicolons"), ("\t", "tabs")):
-        if any(separator in cell for cell in header):
-            message = (
-                f"has {separator_name} between its cells: save the table with commas between cells and decimal points"
-            )
-            raise FileProblem(name, [Problem("row 1", f"{message} in numbers (1.9 in place of 1,9)")])
-    return table
+    if is_spreadsheet(path):
+        cells = read_sheet(path, kind=kind, is_head=lambda heads: is_head([rename.get(head, head) for head in heads]))
+    elif path.suffix.lower() != ".parquet":
+        cells = csv_cells(read_table_text(path, kind=kind), name=str(path))
+    else:
+        frame = read_parquet(path, kind=kind, max_file_bytes=MAX_FILE_BYTES)
+        if frame.height * frame.width > _MAX_CELLS:
+            message = f"has more than {_MAX_CELLS:,} cells: no {kind}; name another file, or cut this one"
+            raise FileProblem(str(path), [Problem("", message)])
+        rows = [["" if cell is None else str(cell) for cell in row] for row in frame.iter_rows()]
+        cells = [list(frame.columns), *rows]
+    return rename_heads(cells, rename, name=str(path))
 
 
 def _table(table: Iterable[Sequence[str]], name: str, router: Point | None) -> PointTable:

@@ -6,8 +6,9 @@ trial makes it invalid, with the reason. A missing or contradictory value is an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from routecast.benchmark.exchange._benchmark import is_benchmark, read_benchmark
@@ -15,12 +16,14 @@ from routecast.benchmark.exchange._document import Document, Node, document_of, 
 from routecast.benchmark.exchange._iperf3 import is_iperf3, join_values, read_iperf3
 from routecast.benchmark.exchange._nfvbench import is_nfvbench, read_nfvbench
 from routecast.benchmark.exchange._record import Record
-from routecast.benchmark.exchange._table import COLUMNS, csv_text, read_csv, read_parquet, write_parquet
+from routecast.benchmark.exchange._table import COLUMNS, csv_text, is_table, read_csv, read_parquet, write_parquet
 from routecast.benchmark.exchange._trafficgen import is_trafficgen, read_trafficgen
 from routecast.benchmark.exchange._trex import is_trex, read_trex
 from routecast.benchmark.exchange._uti import is_uti, read_uti, uti_documents
 from routecast.benchmark.exchange._validate_table import validate_text
 from routecast.errors import FileProblem, Problem
+from routecast.evaluate.points import PointTable, parse_cells, parse_points, read_cells
+from routecast.quantity.table_file import is_spreadsheet
 
 __all__ = [
     "COLUMNS",
@@ -28,6 +31,8 @@ __all__ = [
     "Record",
     "csv_text",
     "read_csv",
+    "read_many",
+    "read_measured_table",
     "read_parquet",
     "read_records",
     "uti_documents",
@@ -57,17 +62,78 @@ FORMATS: Final[Mapping[str, str]] = {
 """Title of each format that can be read, by the name that ``--format`` takes."""
 
 
-def read_records(path: Path | str, *, format_name: str = "auto") -> tuple[Record, ...]:
+MAX_FILES = 10_000
+"""Most files of a folder."""
+
+
+def read_many(
+    paths: Sequence[Path | str],
+    *,
+    format_name: str = "auto",
+    rename: Mapping[str, str] = MappingProxyType({}),
+    on_remark: Callable[[str], None] = lambda text: None,
+) -> tuple[Record, ...]:
+    """Read the trials of files, and of all files in folders.
+
+    A file of a folder that cannot be read is left out with a remark. Raises FileProblem: a named file cannot be read,
+    or a folder has no result.
+    """
+    records: list[Record] = []
+    for path in map(Path, paths):
+        if not path.is_dir():
+            records += read_records(path, format_name=format_name, rename=rename)
+            continue
+        files = sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))
+        if len(files) > MAX_FILES:
+            message = f"holds {len(files):,} files, more than {MAX_FILES:,}: name a folder inside it"
+            raise FileProblem(str(path), [Problem("", message)])
+        of_folder: list[Record] = []
+        for file in files:
+            try:
+                of_folder += read_records(file, format_name=format_name, rename=rename)
+            except FileProblem as problem:
+                on_remark(f"left out: {problem}")
+        if not of_folder:
+            raise FileProblem(str(path), [Problem("", f"holds no result that can be read, of {len(files):,} files")])
+        records += of_folder
+    return tuple(records)
+
+
+def read_measured_table(
+    path: Path | str,
+    *,
+    rename: Mapping[str, str] = MappingProxyType({}),
+    on_remark: Callable[[str], None] = lambda text: None,
+) -> PointTable:
+    """Read a table of measured points, or one of trials, whose greatest rates are its points.
+
+    Raises FileProblem: as :func:`routecast.evaluate.points.read_table` and :func:`validate_text`.
+    """
+    cells = read_cells(Path(path), rename)
+    header = [cell.strip() for cell in next((row for row in cells if any(row)), [])]
+    if not is_table(header):
+        return parse_cells(cells, name=str(path))
+    text = validate_text(read_records(path, rename=rename), name=str(path), on_remark=on_remark)
+    return PointTable(points=parse_points(text, name=str(path)))
+
+
+def read_records(
+    path: Path | str, *, format_name: str = "auto", rename: Mapping[str, str] = MappingProxyType({})
+) -> tuple[Record, ...]:
     """Read the trials of a file.
 
-    ``format_name``: one of :data:`FORMATS`, or ``"auto"`` to recognise the format by its keys. Raises FileProblem: the
-    file cannot be read, has an unknown format, or lacks what a trial needs; with every fault and its key.
+    ``format_name``: one of :data:`FORMATS`, or ``"auto"`` to recognise the format by its keys; ``rename``: names of
+    columns for the heads of a table that are called otherwise. Raises FileProblem: the file cannot be read, has an
+    unknown format, or lacks what a trial needs; with every fault and its key.
     """
     path = Path(path)
-    if format_name == "auto" and path.suffix.lower() in (".csv", ".parquet"):
-        format_name = path.suffix.lower()[1:]
-    if format_name in _TABLES:
-        return _TABLES[format_name][1](path)
+    is_known_table = path.suffix.lower() in (".csv", ".parquet") or is_spreadsheet(path)
+    if format_name == "auto" and is_known_table:
+        format_name = "parquet" if path.suffix.lower() == ".parquet" else "csv"
+    if format_name == "parquet":
+        return read_parquet(path)
+    if format_name == "csv":
+        return read_csv(path, rename=rename)
     text = read_result(path)
     if not text.strip():
         raise FileProblem(str(path), [Problem("", "is empty")])

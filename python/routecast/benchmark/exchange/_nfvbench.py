@@ -16,9 +16,10 @@ from routecast.benchmark._hdr import delay_of_hdr
 from routecast.benchmark.exchange._document import Document, Node
 from routecast.benchmark.exchange._record import Record, measured
 from routecast.evaluate.trial import Delay
+from routecast.load.frames import FrameMix
 
-IMIX_BYTES = (7 * 64 + 4 * 594 + 1518) / 12
-"""Mean of NFVbench's IMIX (``nfvbench/traffic_gen/traffic_utils.py``)."""
+IMIX = FrameMix.imix(594)
+"""NFVbench's IMIX, 7:4:1 of 64, 594 and 1518 B (``nfvbench/traffic_gen/traffic_utils.py``)."""
 
 Goal = Literal["ndr", "pdr"]
 
@@ -157,7 +158,7 @@ def _record(
         device=root.at("openstack_spec.vswitch").text(),
         tester=root.at("config.tg-name").text("TRex"),
         trial=trial,
-        facts={"frame_size": size, **(facts or {})},
+        facts={"frame_size": size, **({"mix": IMIX.name} if size.upper() == "IMIX" else {}), **(facts or {})},
     )
 
 
@@ -165,7 +166,7 @@ def _frame_bytes(size: str) -> float:
     try:
         return float(size)
     except ValueError:
-        return IMIX_BYTES if size.upper() == "IMIX" else math.nan
+        return IMIX.mean_bytes if size.upper() == "IMIX" else math.nan
 
 
 def _delay(node: Node, *, hdr: Node | None = None) -> Delay | None:

@@ -10,6 +10,7 @@ from typing import Literal
 from routecast.benchmark.procedures import PROCEDURES
 from routecast.evaluate.plain import plain
 from routecast.evaluate.trial import Bottleneck, Delay, Trial
+from routecast.load.frames import FrameMix
 from routecast.quantity.schema import field, value
 
 NAN = float("nan")
@@ -50,12 +51,30 @@ class Record:
     tester: str = field("Tester, with its version where the file has it.", default="")
     facts: Mapping[str, object] = field(
         'Further values of the format, which its export needs again; plain data. ``"limit"`` names the limit of the '
-        "rate where it is not the router's: a key of :data:`LIMITS`.",
+        "rate where it is not the router's: a key of :data:`LIMITS`; ``mix`` is the mix whose mean is ``frame_bytes``; "
+        "``series`` is the test without its cores and frame size.",
         default_factory=dict,
     )
 
+    @property
+    def series(self) -> str:
+        """Name under which records of several cores and frame sizes belong together."""
+        return str(self.facts.get("series") or self.title)
+
+    @property
+    def mix(self) -> FrameMix | None:
+        """The mix of frame sizes; None for one size, or where it is not known."""
+        text = self.facts.get("mix")
+        return FrameMix.parse(str(text)) if text else None
+
+    def with_frames(self, frames: FrameMix) -> Record:
+        """Return the record with other frames, and the bit rates that follow from them (S2)."""
+        facts = {name: fact for name, fact in self.facts.items() if name != "mix"}
+        record = replace(self, facts=facts | ({} if frames.is_fixed else {"mix": frames.name}))
+        return record.with_frame_bytes(frames.mean_bytes)
+
     def with_frame_bytes(self, frame_bytes: float) -> Record:
-        """Return the record with another frame size, and the bit rates that follow from it (S2)."""
+        """Return the record with another mean frame size, and the bit rates that follow from it (S2)."""
         rate_pps = self.trial.forwarded_pps
         trial = replace(self.trial, l1_bps=rate_pps * 8.0 * (frame_bytes + 20.0), l2_bps=rate_pps * 8.0 * frame_bytes)
         return replace(self, frame_bytes=frame_bytes, trial=trial)

@@ -9,17 +9,23 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, cast
 
 from routecast.benchmark.exchange._benchmark import is_journal, read_journal
-from routecast.benchmark.exchange._document import MAX_NUMBER, read_result
-from routecast.benchmark.exchange._record import NAN, Record
+from routecast.benchmark.exchange._document import MAX_BYTES, MAX_NUMBER
+from routecast.benchmark.exchange._record import NAN, Record, measured
 from routecast.errors import FileProblem, Problem
+from routecast.evaluate.points import Point, is_head, parse_cells
 from routecast.evaluate.trial import Bottleneck, Delay, Trial, TrialPower
 from routecast.quantity import bounded_file
+from routecast.quantity.table_file import csv_cells, is_spreadsheet, read_sheet, read_table_text, rename_heads
 from routecast.quantity.whole_file import unfinished
+
+_GOAL_OF_KIND = {"no_loss": "ndr", "overload": "mrr", "": "run"}
 
 Cell = str | float | int | None
 
@@ -129,21 +135,23 @@ def read_parquet(path: Path) -> tuple[Record, ...]:
     return tuple(records)
 
 
-def read_csv(path: Path) -> tuple[Record, ...]:
-    """Read the records of a CSV file; row 1 is the header.
+def read_csv(path: Path, *, rename: Mapping[str, str] = MappingProxyType({})) -> tuple[Record, ...]:
+    """Read the records of a CSV file or a spreadsheet; row 1 is the header. Tables of points are read too.
 
-    Raises FileProblem: the file is no table of records, or a cell has another type than its column.
+    ``rename``: names of :data:`COLUMNS`, or of a table of points, for heads of the file that are called otherwise.
+    Raises FileProblem: the file is no table of records or points, or a cell has another type than its column.
     """
-    try:
-        rows = list(csv.reader(io.StringIO(read_result(path), newline=""), strict=True))
-    except csv.Error as error:
-        raise FileProblem(str(path), [Problem("", f"is not CSV: {error}")]) from None
-    header = rows[0] if rows else []
+    rows = _cells(path, rename)
+    header = [cell.strip() for cell in rows[0]] if rows else []
+    if not is_table(header) and is_head(header):
+        return records_of_points(parse_cells(rows, name=str(path)).points)
     if not is_table(header):
         raise FileProblem(str(path), [Problem("row 1", _header_message(header))])
     problems: list[Problem] = []
     records = []
     for number, cells in enumerate(rows[1:], start=2):
+        if not any(cells):
+            continue
         if len(cells) != len(header):
             message = f"has {len(cells)} cells, the header names {len(header)} columns: is the file cut off?"
             problems.append(Problem(f"row {number}", message))
@@ -155,11 +163,54 @@ def read_csv(path: Path) -> tuple[Record, ...]:
     return tuple(records)
 
 
+def _cells(path: Path, rename: Mapping[str, str]) -> list[list[str]]:
+    kind = "table of trials"
+    if is_spreadsheet(path):
+
+        def is_table_head(heads: Sequence[str]) -> bool:
+            names = [rename.get(head, head) for head in heads]
+            return is_table(names) or is_head(names)
+
+        rows = read_sheet(path, kind=kind, is_head=is_table_head)
+    else:
+        rows = csv_cells(read_table_text(path, kind=kind, max_file_bytes=MAX_BYTES), name=str(path))
+    return rename_heads(rows, rename, name=str(path))
+
+
+def records_of_points(points: Sequence[Point]) -> tuple[Record, ...]:
+    """Return the measured points of a table as records; a point without a rate is none."""
+    return tuple(
+        Record(
+            source="table of points",
+            title=point.series,
+            goal=_GOAL_OF_KIND[point.rate_kind],
+            frame_bytes=point.frame_bytes,
+            ports=point.ports,
+            link_bps=NAN if point.link_bps is None else point.link_bps,
+            cores=point.cores,
+            flows=point.flows,
+            facts={"mix": point.frame_mix.name} if point.frame_mix else {},
+            trial=measured(
+                intended_pps=NAN,
+                offered_pps=NAN,
+                forwarded_pps=point.throughput_pps,
+                loss_ratio=0.0 if point.rate_kind == "no_loss" else NAN,
+                frame_bytes=point.frame_bytes,
+                notes=()
+                if point.rate_kind == "no_loss"
+                else ("the table does not state the loss, which is not known",),
+            ),
+        )
+        for point in points
+        if math.isfinite(point.throughput_pps)
+    )
+
+
 def _header_message(header: Sequence[str]) -> str:
     unknown = [name for name in header if name not in COLUMNS]
     missing = [name for name in _NEEDED if name not in header]
     what = f"has the unknown columns {', '.join(unknown[:5])}" if unknown else f"lacks {', '.join(missing)}"
-    return f"is no table of trials: it {what}"
+    return f"is no table of trials: it {what}; --rename HEAD=NAME gives a column the name that it has here"
 
 
 def _typed(name: str, text: str, place: str, problems: list[Problem]) -> Cell:

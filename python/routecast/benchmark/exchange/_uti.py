@@ -21,6 +21,7 @@ from routecast.benchmark.exchange._document import Document, Node
 from routecast.benchmark.exchange._record import LIMITS, NAN, NO_THROUGHPUT, Bound, Record, measured
 from routecast.errors import FileProblem, Problem
 from routecast.evaluate.trial import Delay
+from routecast.load.frames import FrameMix
 
 MODEL = "1.5.1"
 PDR_LOSS_RATIO = 0.005
@@ -42,8 +43,11 @@ ENVELOPE = (
 _FRAME_SIZE = re.compile(r"(?:^|[-.])(\d{2,5})b(?=[-.]|$)", re.IGNORECASE)
 _IMIX = re.compile(r"(?:^|[-.])imix(?=[-.]|$)", re.IGNORECASE)
 _CORES = re.compile(r"(?:^|[-.])(?:\d+t)?(\d+)c(?=[-.]|$)", re.IGNORECASE)
-_IMIX_V4_1_BYTES = (28 * 64 + 16 * 570 + 4 * 1518) / 48
-"""CSIT's IMIX_v4_1: 28 frames of 64 B, 16 of 570 B and 4 of 1518 B (its methodology)."""
+_NIC = re.compile(r"(?:^|[-.])(\d+)ge(\d+)p(\d+)([a-z][a-z0-9]*)(?=[-.]|$)", re.IGNORECASE)
+_SIZE_OR_CORES = re.compile(r"(?:^|(?<=[-.]))(?:\d{2,5}b|imix|(?:\d+t)?\d+c)(?:-|$)", re.IGNORECASE)
+_IMIX_MIX = FrameMix.imix()
+_IMIX_V4_1_BYTES = _IMIX_MIX.mean_bytes
+"""CSIT's IMIX_v4_1: 28 frames of 64 B, 16 of 570 B and 4 of 1518 B (its methodology), 7:4:1."""
 
 _UNKNOWN = "unknown"
 _LIMIT_TAG = "limit:"
@@ -206,7 +210,10 @@ def _record(
     root = document.root
     name = root.get("test_name_long").text() or root.need("test_id").text()
     frame_bytes = _frame_bytes(name)
-    cores = _CORES.search(name)
+    frame_bytes = _frame_bytes(root.get("test_id").text()) if math.isnan(frame_bytes) else frame_bytes
+    test_id = root.need("test_id").text()
+    cores = _CORES.search(name) or _CORES.search(test_id)
+    nic = _NIC.search(test_id) or _NIC.search(name)
     invalid = () if root.get("passed").flag(True) else (f"the test failed: {root.get('message').text()[:300]}",)
     trial = measured(
         intended_pps=offered_pps,
@@ -226,15 +233,30 @@ def _record(
         goal_loss_ratio=goal_loss_ratio,
         frame_bytes=frame_bytes,
         cores=int(cores[1]) if cores else None,
+        link_bps=float(nic[1]) * 1e9 if nic else NAN,
         device=f"{root.get('dut_type').text()} {root.get('dut_version').text()}".strip(),
         tester=f"{root.get('tg_type').text()} {root.get('tg_version').text()}".strip(),
         trial=trial,
         facts={
             **(facts or {}),
             **_limit_fact(root),
+            **_series_facts(root, name, frame_bytes),
             "uti": {key: root.get(key).value for key in ENVELOPE if key in root},
         },
     )
+
+
+def _series_facts(root: Node, name: str, frame_bytes: float) -> dict[str, object]:
+    """Return the test without its cores and frame size, its card, and its mix of frame sizes."""
+    test_id = root.get("test_id").text()
+    nic = _NIC.search(test_id) or _NIC.search(name)
+    series = _SIZE_OR_CORES.sub("", test_id).rstrip("-.")
+    facts: dict[str, object] = {"series": series} if series and series != test_id else {}
+    if nic:
+        facts["nic"] = nic[4]
+    if frame_bytes == _IMIX_V4_1_BYTES:
+        facts["mix"] = _IMIX_MIX.name
+    return facts
 
 
 def _limit_fact(root: Node) -> dict[str, object]:

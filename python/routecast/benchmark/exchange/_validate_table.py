@@ -16,7 +16,7 @@ from routecast.evaluate.points import Point, RateKind, points_text
 
 _KIND_OF_GOAL: Mapping[str, RateKind] = {"ndr": "no_loss", "mrr": "overload"}
 _Conditions = tuple[str, int, float, int | None]
-"""Series, cores, frame size, flows."""
+"""Series, cores, mean frame size, flows."""
 
 
 def validate_text(
@@ -55,7 +55,7 @@ def validate_text(
         if not record.frame_bytes >= 64.0:
             problems.append(Problem(place, "does not say its frame size: give --frame"))
             continue
-        key = (record.title, row_cores, record.frame_bytes, row_flows)
+        key = (record.series, row_cores, record.frame_bytes, row_flows)
         if record.facts.get("limit") == "tester":
             at_tester[key] = None
         elif key not in best or rate_pps > best[key].trial.forwarded_pps:
@@ -96,14 +96,21 @@ def validate_text(
                 frame_bytes=frame_bytes,
                 throughput_pps=record.trial.forwarded_pps,
                 flows=row_flows,
-                link_bps=record.link_bps if math.isfinite(record.link_bps) else link_bps,
+                link_bps=_link_bps(record, link_bps),
                 ports=record.ports or 2,
                 series=title,
                 calibrate=calibrates and key in router_limited,
+                frame_mix=record.mix,
                 rate_kind=_KIND_OF_GOAL.get(record.goal, ""),
             )
         )
     return points_text(points)
+
+
+def _link_bps(record: Record, given_bps: float | None) -> float | None:
+    """Return the rate of a port; one that follows from the name of a card counts less than one that is given."""
+    is_stated = math.isfinite(record.link_bps) and (given_bps is None or "nic" not in record.facts)
+    return record.link_bps if is_stated else given_bps
 
 
 def _describe(key: _Conditions) -> str:
