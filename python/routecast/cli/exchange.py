@@ -30,6 +30,12 @@ class ImportFormat(StrEnum):
     NFVBENCH = "nfvbench"
     TRAFFICGEN = "trafficgen"
     TREX = "trex"
+    TREX_STATS = "trex-stats"
+    DPERF = "dperf"
+    MOONGEN = "moongen"
+    MOONGEN_HISTOGRAM = "moongen-histogram"
+    SIITPERF = "siitperf"
+    HGRM = "hgrm"
     BENCHMARK = "benchmark"
     CSV = "csv"
     PARQUET = "parquet"
@@ -72,6 +78,10 @@ def import_trials(
         str | None, typer.Option("--series", metavar="NAME", help="One name for all: the router and what it does.")
     ] = None,
     rename: RenameOption = None,
+    latency_unit: Annotated[
+        str | None,
+        typer.Option("--latency-unit", metavar="UNIT", help="Unit of latencies, for files that do not say it: us."),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -89,7 +99,7 @@ def import_trials(
     TRex, NFVbench, bench-trafficgen, CSIT, iperf3, dperf, MoonGen and siitperf are read, HDR histograms, and tables as
     CSV, Parquet or spreadsheets.
     """
-    records = _with_conditions(_records(files, format_name, frame, rename), cores, link, series)
+    records = _with_conditions(_records(files, format_name, frame, rename, latency_unit), cores, link, series)
     if out is not None:
         _write_records(records, out)
     if as_json:
@@ -170,13 +180,19 @@ def _router_for_ns3(file: Path) -> str:
 
 
 def _records(
-    files: Sequence[Path], format_name: ImportFormat, frame: str | None, rename: Sequence[str] | None
+    files: Sequence[Path],
+    format_name: ImportFormat,
+    frame: str | None,
+    rename: Sequence[str] | None,
+    latency_unit: str | None = None,
 ) -> tuple[Record, ...]:
     from routecast.benchmark.exchange import read_many
+    from routecast.quantity import parse_duration_s
     from routecast.quantity.table_file import parse_rename
 
     renamed = parse_rename(rename or ())
-    records = read_many(files, format_name=format_name.value, rename=renamed, on_remark=remark)
+    unit_s = parse_duration_s(f"1 {latency_unit}") if latency_unit else None
+    records = read_many(files, format_name=format_name.value, rename=renamed, latency_unit_s=unit_s, on_remark=remark)
     if frame is None:
         return records
     from routecast.load.frames import FrameMix

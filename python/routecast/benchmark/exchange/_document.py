@@ -10,10 +10,8 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 from routecast.errors import FileProblem, Problem
-from routecast.quantity.bounded_file import read_text
 
 MAX_BYTES = 500_000_000
 """Greatest size of a file; results have kilobytes to megabytes."""
@@ -152,11 +150,6 @@ class Document:
         """Raise a FileProblem with all faults, if there are any."""
         if self.problems:
             raise FileProblem(self.name, list(dict.fromkeys(self.problems)))
-
-
-def read_result(path: Path) -> str:
-    """Return the text of a tester's file; see :func:`routecast.quantity.bounded_file.read_text` for its faults."""
-    return read_text(path, kind="result of a tester", max_file_bytes=MAX_BYTES)
 
 
 def parse_document(text: str, *, name: str) -> Document:

@@ -31,7 +31,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from routecast.benchmark.exchange._document import Document, Node
-from routecast.benchmark.exchange._record import NAN, Record, measured
+from routecast.benchmark.exchange._record import NAN, Record, measured, unknown_loss
 
 HEADERS_BYTES = {4: 14 + 20 + 8 + 4, 6: 14 + 40 + 8 + 4}
 """Ethernet, IP, UDP and FCS around a datagram's payload."""
@@ -187,8 +187,8 @@ def _record(document: Document, direction: _Direction, is_bidirectional: bool, e
         invalid=tuple(invalid),
         notes=tuple(notes),
     )
-    # measured() derives a loss from rates that it has; one that is not known stays so.
-    trial = replace(trial, loss_ratio=rates.loss_ratio)
+    if math.isnan(rates.loss_ratio):
+        trial = unknown_loss(trial)
     return Record(
         source=f"iperf3 {root.at('start.version').text().removeprefix('iperf ')}".strip(),
         title=" ".join(filter(None, ("UDP test", direction.name))),

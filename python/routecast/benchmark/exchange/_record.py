@@ -129,3 +129,8 @@ def measured(
         invalid=invalid,
         notes=notes,
     )
+
+
+def unknown_loss(trial: Trial) -> Trial:
+    """Return a trial whose loss is not known, although both of its rates are."""
+    return replace(trial, loss_ratio=NAN, dropped_frames=None, in_flight_frames=None)

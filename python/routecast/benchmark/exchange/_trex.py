@@ -56,7 +56,7 @@ def read_trex(document: Document) -> tuple[Record, ...]:
         loss_ratio=counted_loss_ratio,
         frame_bytes=frame_bytes,
         duration_s=duration_s,
-        latency=_latency(results.get("latency")),
+        latency=latency_of_groups(results.get("latency")),
         invalid=_invalid_reasons(results, config, loss_ratio),
         notes=tuple(notes),
     )
@@ -136,7 +136,7 @@ def _frame_bytes(results: Node, sent_pps: float) -> float:
     )
 
 
-def _latency(groups: Node) -> Delay | None:
+def latency_of_groups(groups: Node) -> Delay | None:
     """Merge the groups' latencies (in microseconds), whose histograms have the lower edges of their classes as keys."""
     if not groups.value:
         return None
