@@ -271,7 +271,8 @@ def test_a_mutated_file_is_refused_or_read_as_a_trial_that_may_be(tmp_path: Path
             json.dumps(record.to_json(), allow_nan=False)
             assert not trial.offered_pps < 0.0
             assert not trial.forwarded_pps < 0.0
-            assert not (trial.is_valid and trial.forwarded_pps > trial.offered_pps * (1.0 + 1e-9)), text
+            is_one_side = record.source == "dperf"  # it may receive more than it sends
+            assert is_one_side or not (trial.is_valid and trial.forwarded_pps > trial.offered_pps * (1.0 + 1e-9)), text
             if not math.isnan(trial.loss_ratio):
                 assert 0.0 <= trial.loss_ratio <= 1.0 or not trial.is_valid, text
             elif record.goal in ("run", "mrr"):
