@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Self, final
+from typing import Self, TypedDict, final, type_check_only
 
 __all__ = [
     "LoadBalancer",
@@ -22,12 +22,14 @@ __all__ = [
     "hdr_classes",
     "hdr_merged",
     "hdr_quantiles_s",
+    "is_capture",
     "noc_greedy",
     "noc_simulate",
     "polled_starts",
     "probe_host",
     "queue_starts",
     "read_capture",
+    "read_recording",
     "run_function",
     "run_workload",
     "simulate",
@@ -386,6 +388,49 @@ def read_capture(path: str | PathLike[str], most: int) -> tuple[list[float], lis
     ------
     ProbeError
         The capture cannot be read, is cut off, or its packets have no times.
+    """
+
+@type_check_only
+class _Recording(TypedDict):
+    time_s: bytes
+    frame_bytes: bytes
+    flow: bytes
+    flows: list[tuple[bytes, int, int, str]]
+    notes: list[str]
+    counts: dict[str, int]
+
+def read_recording(path: str | PathLike[str], inner: bool = False, split_mtu: int = 0) -> _Recording:
+    """Read times, sizes and flows of the frames of a capture (pcap, pcapng), packed or not.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, or a pipe; ``-`` is the standard input.
+    inner : bool
+        Whether flows are those of the innermost packets of tunnels.
+    split_mtu : int
+        MTU in bytes to which super-packets of TCP and UDP are split; 0 splits none.
+
+    Returns
+    -------
+    dict
+        By frame, in order of time, as bytes in the order of this machine: ``time_s`` (float64) since the earliest,
+        ``frame_bytes`` (uint32) on the wire with FCS, ``flow`` (uint32). By flow: what receive-side scaling hashes,
+        side, frames, words. Notes in sentences, and counts by name.
+
+    Raises
+    ------
+    ProbeError
+        The capture cannot be read, is damaged, has no packets, or packets without time or of an unknown link.
+    """
+
+def is_capture(path: str | PathLike[str]) -> bool:
+    """Return whether a file is a capture, packed or not, by its first bytes.
+
+    Raises
+    ------
+    ProbeError
+        The file cannot be read.
     """
 
 def trace_workload(request: str, progress: Callable[[float], object] | None = None) -> str:

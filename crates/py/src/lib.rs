@@ -165,6 +165,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(probe::run_function, module)?)?;
     module.add_function(wrap_pyfunction!(probe::workload_kernels, module)?)?;
     module.add_function(wrap_pyfunction!(probe::run_workload, module)?)?;
+    module.add_function(wrap_pyfunction!(probe::is_capture, module)?)?;
     module.add_function(wrap_pyfunction!(probe::read_capture, module)?)?;
+    module.add_function(wrap_pyfunction!(probe::read_recording, module)?)?;
     module.add_function(wrap_pyfunction!(probe::trace_workload, module)?)
 }

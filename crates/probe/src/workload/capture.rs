@@ -2,14 +2,11 @@
 //!
 //! Formats: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng. Only Ethernet packets are taken.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, ErrorKind, Read};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::io::{BufReader, ErrorKind, Read};
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use crate::error::{ProbeError, Result};
+use crate::recording::source::Source;
 
 /// `LINKTYPE_ETHERNET`.
 const ETHERNET: u32 = 1;
@@ -19,11 +16,6 @@ const MOST_PACKET_BYTES: usize = 262_144;
 const MOST_BLOCK_BYTES: usize = 16 << 20;
 /// Most bytes of packets that are kept.
 const MOST_BYTES: usize = 256 << 20;
-
-/// Longest time that a pipe may be without a writer, and that its writer may send nothing.
-const UNOPENED: Duration = Duration::from_secs(1);
-const SILENT: Duration = Duration::from_secs(60);
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
@@ -74,56 +66,9 @@ pub fn read(path: &Path, most: usize) -> Result<Capture> {
 /// Those of [`read`].
 pub fn read_headers(path: &Path, most: usize, keep: usize) -> Result<Capture> {
     let wrong = |message: String| ProbeError::request("pcap", format!("{}: {message}", path.display()));
-    let source = Source::open(path).map_err(|error| wrong(error.to_string()))?;
+    let source = Source::open(path, &|| true).map_err(|error| wrong(error.to_string()))?;
     let mut reader = Reader { from: BufReader::new(source), at: 0, swapped: false };
     parse(&mut reader, most, keep).map_err(wrong)
-}
-
-/// A file, or a pipe such as `<(zcat capture.gz)` of a shell, with a limit on the time of waiting.
-struct Source {
-    file: File,
-    is_pipe: bool,
-    begun: bool,
-}
-
-impl Source {
-    fn open(path: &Path) -> io::Result<Self> {
-        let kind = std::fs::metadata(path)?.file_type();
-        if !(kind.is_file() || kind.is_fifo() || kind.is_dir()) {
-            return Err(io::Error::other("is a device, no capture; name a file or a pipe"));
-        }
-        // Opening a pipe waits for its writer otherwise.
-        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-        Ok(Self { file, is_pipe: kind.is_fifo(), begun: false })
-    }
-}
-
-impl Read for Source {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let began = Instant::now();
-        loop {
-            match self.file.read(into) {
-                Ok(0) if self.is_pipe && !self.begun => {
-                    if began.elapsed() > UNOPENED {
-                        return Err(io::Error::other("is a pipe that nobody wrote to; name a file"));
-                    }
-                }
-                Err(error) if self.is_pipe && error.kind() == ErrorKind::WouldBlock => {
-                    if began.elapsed() > SILENT {
-                        return Err(io::Error::other(format!(
-                            "is a pipe that nothing came through for {} s; write a file first and name that",
-                            SILENT.as_secs()
-                        )));
-                    }
-                }
-                read => {
-                    self.begun = true;
-                    return read;
-                }
-            }
-            thread::sleep(LOOK_AGAIN);
-        }
-    }
 }
 
 /// The rest of a file, and its position.
@@ -441,7 +386,7 @@ mod tests {
         assert!(status.success());
         let message = read(&pipe, 9).unwrap_err().to_string();
         assert!(message.contains("nobody wrote to"), "{message}");
-        let writer = thread::spawn({
+        let writer = std::thread::spawn({
             let pipe = pipe.clone();
             move || while std::fs::write(&pipe, pcap(&[&[1; 60], &[2; 61]], 1, false)).is_err() {}
         });
