@@ -125,7 +125,7 @@ class Port:
 
     @property
     def per_second(self) -> int:
-        return (2 if self.resolution & 0x80 else 10) ** (self.resolution & 0x7F)
+        return int((2 if self.resolution & 0x80 else 10) ** (self.resolution & 0x7F))
 
     def block(self, order: str) -> bytes:
         options = b""
@@ -185,7 +185,9 @@ def second_reader(data: bytes) -> list[tuple[Fraction, int, bytes]]:
 def _ip_of(link: int, data: bytes) -> bytes:
     if link == ETHERNET:
         total = data[14:]
-        return total[: (struct.unpack(">H", total[4:6])[0] + 40) if is_v6(total) else struct.unpack(">H", total[2:4])[0]]
+        return total[
+            : (struct.unpack(">H", total[4:6])[0] + 40) if is_v6(total) else struct.unpack(">H", total[2:4])[0]
+        ]
     skipped = {113: 16, 276: 20, 9: 2, 50: 4, 51: 8, 0: 4, 108: 4, 104: 4}.get(link, 0)
     return data[skipped:]
 
@@ -259,7 +261,9 @@ def _cases() -> dict[str, bytes]:
         made[f"pcapng-interfaces-{order}"] = pcapng(sent, several, order)
         made[f"pcapng-interfaces-obsolete-{order}"] = pcapng(sent, several, order, obsolete=True)
         other = ">" if order == "<" else "<"
-        made[f"pcapng-sections-{order}"] = pcapng(sent[:6], order=order) + pcapng(sent[6:], (Port(resolution=9),), other)
+        made[f"pcapng-sections-{order}"] = pcapng(sent[:6], order=order) + pcapng(
+            sent[6:], (Port(resolution=9),), other
+        )
         made[f"pcapng-directions-{order}"] = pcapng(sent, order=order, directions=(1, 2))
         made[f"pcapng-gzip-{order}"] = gzip.compress(pcapng(sent[:6], order=order)) + gzip.compress(
             pcapng(sent[6:], order=order)
@@ -299,10 +303,17 @@ def test_a_capture_is_read_as_the_second_reader_reads_it(name: str, tmp_path: Pa
     assert sum(flow.frames for flow in read.flows) == len(expected)
 
 
+CUT_S = {"resolution-4-": 1e-3, f"resolution-{0x80 | 20}-": 2e-6}
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_capinfos_counts_the_same_packets_and_the_same_duration(name: str, tmp_path: Path) -> None:
     if not shutil.which("capinfos"):
         pytest.skip("capinfos is not installed (package wireshark-common)")
+    if "resolution-15" in name:
+        pytest.skip("capinfos reads units down to 10^-9 s")
+    # capinfos cuts the times of both ends to the decimal unit above the file's, at most nanoseconds.
+    shown_s = next((unit_s for part, unit_s in CUT_S.items() if part in name), 2e-9)
     path = written(tmp_path, CASES[name])
     shown = subprocess.run(
         ["capinfos", "-T", "-r", "-m", "-c", "-u", path], capture_output=True, text=True, check=True, timeout=60
@@ -310,8 +321,7 @@ def test_capinfos_counts_the_same_packets_and_the_same_duration(name: str, tmp_p
     fields = shown.stdout.strip().split(",")
     read = read_recording(path)
     assert int(fields[1]) == len(read.time_s)
-    # capinfos shows nanoseconds; it cuts finer times, those of both ends.
-    assert float(fields[2]) == pytest.approx(read.time_s[-1], abs=3e-9)
+    assert float(fields[2]) == pytest.approx(read.time_s[-1], abs=shown_s)
 
 
 def test_the_arrays_are_read_only_and_have_their_types(tmp_path: Path) -> None:
@@ -365,9 +375,7 @@ TUNNELS = {
         "198.18.0.7 > 198.19.0.8 gre",
     ),
     "ipip": Tunnel(b"\x08\x00" + ip4(7, 8, None, 0, 4), "198.18.0.7 > 198.19.0.8 protocol 4"),
-    "vxlan": Tunnel(
-        in_udp(4789, b"\x08" + bytes(7) + bytes(12) + b"\x08\x00"), "198.18.0.7:999 > 198.19.0.8:4789 udp"
-    ),
+    "vxlan": Tunnel(in_udp(4789, b"\x08" + bytes(7) + bytes(12) + b"\x08\x00"), "198.18.0.7:999 > 198.19.0.8:4789 udp"),
     "geneve": Tunnel(
         in_udp(6081, b"\x01\x00\x65\x58" + bytes(4) + bytes(4) + bytes(12) + b"\x08\x00"),
         "198.18.0.7:999 > 198.19.0.8:6081 udp",
@@ -432,22 +440,25 @@ def test_sides_are_of_the_interface_then_of_the_direction_then_of_the_addresses(
         return [read.flows[number].side for number in read.flow], read.notes[-1]
 
     found, note = sides(pcapng(sent))
-    assert found == [0, 1, 0, 0] and "sent first" in note
+    assert found == [0, 1, 0, 0]
+    assert "sent first" in note
     found, note = sides(pcapng(sent, directions=(2, 1, 2, 1)))
-    assert found == [1, 0, 1, 0] and "0 came in, 1 went out" in note
+    assert found == [1, 0, 1, 0]
+    assert "0 came in, 1 went out" in note
     found, note = sides(pcapng(sent, (Port(), Port())))
-    assert found == [0, 1, 0, 1] and "number of the interface" in note
+    assert found == [0, 1, 0, 1]
+    assert "number of the interface" in note
 
 
 # --- offloads ---------------------------------------------------------------------------------------------------------
 
 
 def test_super_packets_are_named_with_their_share_and_the_cure(tmp_path: Path) -> None:
-    # 65,160 B of TCP data, 45 segments of 1448 B, are what a host's GRO makes of them.
     packets = [HEADS[ETHERNET](ip4(1, 1, (1, 2), data, 6)) for data in (1460, 1460, 2920, 64_240)]
     read = read_recording(written(tmp_path, raw_pcap(packets)))
     (note,) = [note for note in read.notes if "super-packets" in note]
-    assert "50.0 % (2 of 4)" in note and "ethtool -K DEVICE gro off gso off tso off lro off" in note
+    assert "50.0 % (2 of 4)" in note
+    assert "ethtool -K DEVICE gro off gso off tso off lro off" in note
     assert read.counts["super_packets"] == 2
 
 
@@ -512,7 +523,10 @@ def test_pipes_are_read(tmp_path: Path) -> None:
         (raw_pcap([]), "holds no packet"),
         (raw_pcap([bytes(60)], link=127), r"packet 1 is of link type 127: 802.11 \(Wi-Fi\) with a radiotap header"),
         (raw_pcap([bytes(60)], link=147), "editcap -T ether IN OUT"),
-        (raw_pcap([bytes(60)]) + struct.pack("<IIII", 1, 1, 2**31, 60), "packet 2 claims 2147483648 bytes"),
+        (
+            raw_pcap([bytes(60)]) + struct.pack("<IIII", 1, 1, 2**31, 60),
+            "packet 2 claims 2147483648 bytes.*editcap -r IN OUT 1-1",
+        ),
         (raw_pcap([bytes(60)])[:50], "ends within its first packet"),
         (pcapng([]) + block("<", 3, bytes(64)), "packet 1 is a simple packet block, which has no time"),
         (pcapng([]) + block("<", 6, struct.pack("<IIIII", 4, 0, 0, 0, 0)), "interface 4, which the file does not"),
@@ -538,7 +552,14 @@ def test_a_file_that_ends_in_its_last_packet_is_read_up_to_there_and_says_so(tmp
 
 def test_captures_are_told_from_other_files_by_their_content(tmp_path: Path) -> None:
     assert all(is_capture(written(tmp_path, data)) for data in CASES.values())
-    others = [b"", b"x", b"time_s,frame_bytes\n", gzip.compress(b"time_s\n"), b"\x1f\x8b\x08broken", b"\x28\xb5\x2f\xfd"]
+    others = [
+        b"",
+        b"x",
+        b"time_s,frame_bytes\n",
+        gzip.compress(b"time_s\n"),
+        b"\x1f\x8b\x08broken",
+        b"\x28\xb5\x2f\xfd",
+    ]
     assert not any(is_capture(written(tmp_path, data, "x.pcap")) for data in others)
     with pytest.raises(FileProblem):
         is_capture(tmp_path / "missing")
@@ -574,7 +595,8 @@ def test_two_thousand_damaged_captures_are_read_or_refused_within_seconds(tmp_pa
         began_s = time.monotonic()
         try:
             read = read_recording(path, inner=draw.random() < 0.5, split_mtu=draw.choice((0, 1500)))
-            assert np.all(np.diff(read.time_s) >= 0) and np.all(read.frame_bytes >= 64)
+            assert np.all(np.diff(read.time_s) >= 0)
+            assert np.all(read.frame_bytes >= 64)
             assert read.flow.max() < len(read.flows)
             is_capture(path)
         except FileProblem:

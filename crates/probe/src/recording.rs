@@ -77,9 +77,9 @@ pub fn read(path: &Path, options: Options, go_on: &(dyn Fn() -> bool + Sync)) ->
     let source = Source::open(path, go_on).map_err(|error| wrong(error.to_string()))?;
     let unpacked = compressed::unpacked(source).map_err(|error| wrong(error.to_string()))?;
     of(&mut Window::new(unpacked, go_on), options).map_err(|fault| match fault {
-        Fault::Wrong(message) => wrong(message),
-        Fault::CutOff => wrong("ends within its first packet; capture it again".to_owned()),
         Fault::Interrupted => ProbeError::Interrupted,
+        Fault::Wrong(message) | Fault::Packet(message) | Fault::Damaged(message) => wrong(message),
+        Fault::CutOff => wrong("is cut off".to_owned()),
     })
 }
 
@@ -107,8 +107,14 @@ fn of(window: &mut Window<'_>, options: Options) -> Parsed<Recording> {
         Ok(()) => {}
         // A capture that was ended in the middle of its last packet.
         Err(Fault::CutOff) if whole > 0 => frames.counts.is_cut_off = true,
-        Err(Fault::Wrong(message)) if window.at() > 0 => {
-            return Err(Fault::Wrong(format!("packet {} {message}", whole + 1)));
+        Err(Fault::CutOff) => return Err(Fault::wrong("ends within its first packet; capture it again")),
+        Err(Fault::Packet(message)) => return Err(Fault::Wrong(format!("packet {} {message}", whole + 1))),
+        Err(Fault::Damaged(message)) => {
+            let remedy = match whole {
+                0 => "capture it again".to_owned(),
+                whole => format!("keep the packets before it with editcap -r IN OUT 1-{whole}"),
+            };
+            return Err(Fault::Wrong(format!("packet {} {message}: the file is damaged; {remedy}", whole + 1)));
         }
         Err(fault) => return Err(fault),
     }
@@ -131,7 +137,7 @@ struct Frames {
 impl Frames {
     fn take(&mut self, packet: &Packet<'_>) -> Parsed<()> {
         if let Some(refusal) = packet.link.refusal() {
-            return Err(Fault::Wrong(refusal));
+            return Err(Fault::Packet(refusal));
         }
         if self.counts.packets == 0 {
             self.first_ps = packet.time_ps;
@@ -165,7 +171,7 @@ impl Frames {
 
     fn push(&mut self, time_s: f64, frame_bytes: u32, flow: u32) -> Parsed<()> {
         if self.time_s.len() == MOST_FRAMES {
-            return Err(Fault::Wrong(format!(
+            return Err(Fault::Packet(format!(
                 "is beyond the {MOST_FRAMES} frames that are read; take a part with editcap -r IN OUT 1-{MOST_FRAMES}"
             )));
         }

@@ -53,7 +53,8 @@ class Recording:
     """What a reader of the recording must know, in sentences."""
     counts: dict[str, int]
     """Numbers of packets and frames by name: ``packets``, ``frames``, ``flows``, ``out_of_order``, ``not_hashed``,
-    ``fragments``, ``cut``, ``without_ethernet``, ``super_packets``, ``super_bytes``, ``split_packets``, ``segments``."""
+    ``fragments``, ``cut``, ``without_ethernet``, ``super_packets``, ``super_bytes``, ``split_packets``,
+    ``segments``."""
 
 
 def read_recording(path: str | Path, *, inner: bool = False, split_mtu: int = 0) -> Recording:

@@ -22,7 +22,7 @@ pub fn unpacked<'a>(mut source: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>
     let got = read_fully(&mut source, &mut head)?;
     let whole = Cursor::new(head).take(got as u64).chain(source);
     if head.starts_with(&GZIP) {
-        return Ok(Box::new(Bounded { from: MultiGzDecoder::new(whole), left: MOST_UNPACKED_BYTES }));
+        return Ok(Box::new(Bounded { from: Gzip(MultiGzDecoder::new(whole)), left: MOST_UNPACKED_BYTES }));
     }
     // Frames that are to be skipped (pzstd writes one first) have sixteen magic numbers.
     if head == ZSTD || (head[0] & 0xf0 == 0x50 && head[1..] == [0x2a, 0x4d, 0x18]) {
@@ -44,6 +44,23 @@ fn read_fully(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
         }
     }
     Ok(got)
+}
+
+fn damaged(tool: &str, error: &dyn std::error::Error) -> io::Error {
+    let remedy = format!("unpack what is whole with {tool} -dc < FILE > PART and name PART");
+    io::Error::new(ErrorKind::InvalidData, format!("the {tool} packing of the file is damaged ({error}); {remedy}"))
+}
+
+/// The members of a gzip file, one after the other.
+struct Gzip<R>(MultiGzDecoder<R>);
+
+impl<R: Read> Read for Gzip<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.read(into).map_err(|error| match error.kind() {
+            ErrorKind::InvalidInput | ErrorKind::InvalidData => damaged("gzip", &error),
+            _ => error,
+        })
+    }
 }
 
 /// Refuses what a small file of a hostile writer could unpack to.
@@ -97,7 +114,7 @@ impl<R: Read> Zstd<R> {
     fn fault(&mut self, error: &FrameDecoderError) -> io::Error {
         match self.from.fill_buf() {
             Ok([]) => ErrorKind::UnexpectedEof.into(),
-            Ok(_) => io::Error::other(format!("is damaged inside its zstd packing ({error})")),
+            Ok(_) => damaged("zstd", error),
             Err(error) => error,
         }
     }

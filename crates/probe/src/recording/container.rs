@@ -148,10 +148,7 @@ fn packet_bytes(count: u32) -> Parsed<u32> {
     if count <= MOST_PACKET_BYTES {
         return Ok(count);
     }
-    Err(Fault::Wrong(format!(
-        "claims {count} bytes, more than any packet ({MOST_PACKET_BYTES}): the file is damaged from here on; keep the \
-         packets before it with editcap -r IN OUT 1-LAST"
-    )))
+    Err(Fault::Damaged(format!("claims {count} bytes, more than any packet ({MOST_PACKET_BYTES})")))
 }
 
 fn classic(window: &mut Window<'_>, order: Order, unit_ps: i128, extra: u64, take: &mut Take<'_>) -> Parsed<()> {
@@ -216,9 +213,8 @@ impl Clock {
             (false, 13..=30) => (1, 0, 10_u128.pow(exponent - 12)),
             (is_binary, _) => {
                 let base = if is_binary { 2 } else { 10 };
-                return Err(Fault::Wrong(format!(
-                    "follows an interface whose unit of time is {base}^-{exponent} s, finer than any clock's: the file \
-                     is damaged; capture it again"
+                return Err(Fault::Damaged(format!(
+                    "follows an interface whose unit of time is {base}^-{exponent} s, finer than any clock's"
                 )));
             }
         };
@@ -262,10 +258,7 @@ impl Interface {
 }
 
 fn damaged(what: &str, at: u64) -> Fault {
-    Fault::Wrong(format!(
-        "{what} at byte {at} of the file, which is damaged from there on; keep the packets before with editcap -r IN OUT \
-         1-LAST"
-    ))
+    Fault::Damaged(format!("{what} at byte {at} of the file"))
 }
 
 fn sections(window: &mut Window<'_>, take: &mut Take<'_>) -> Parsed<()> {
@@ -315,9 +308,8 @@ fn sections(window: &mut Window<'_>, take: &mut Take<'_>) -> Parsed<()> {
 
 fn packet<'a>(order: Order, kind: u32, body: &'a [u8], interfaces: &[Interface], start: u64) -> Parsed<Packet<'a>> {
     if kind == SIMPLE_PACKET {
-        return Err(Fault::wrong(
-            "is a simple packet block, which has no time; capture it again with tcpdump -w or dumpcap, which write times",
-        ));
+        let remedy = "capture it again with tcpdump -w or dumpcap, which write times";
+        return Err(Fault::Packet(format!("is a simple packet block, which has no time; {remedy}")));
     }
     if body.len() < 20 {
         return Err(damaged("is in a block that is too short", start));

@@ -120,7 +120,10 @@ impl Link {
             186 | 189 | 220 | 249 | 266 | 288 | 293..=295 => ("USB", WIRED),
             190 | 227 => ("a CAN bus", WIRED),
             195 | 215 | 230 | 283 => ("802.15.4", WIRED),
-            197 => ("ERF of an Endace card", "convert its packets with editcap -T ether IN OUT if they are Ethernet"),
+            197 => (
+                "ERF of an Endace card",
+                "strip its headers with editcap -C 18 -L -T ether IN OUT if Ethernet is in it",
+            ),
             226 => ("IP over Solaris' ipnet", WIRED),
             239 => ("the log of netfilter (NFLOG)", "capture on the interface itself, with tcpdump -i DEVICE -w FILE"),
             247 => ("InfiniBand", WIRED),

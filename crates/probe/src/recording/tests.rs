@@ -107,7 +107,7 @@ fn a_capture_that_ends_in_its_last_packet_keeps_the_others_and_says_so() {
     let read = parsed(&file[..file.len() - 1], Options::default()).unwrap();
     assert_eq!(read.frame_bytes, [64]);
     assert!(read.notes[0].starts_with("The file ends within packet 2"), "{:?}", read.notes);
-    assert_eq!(parsed(&file[..50], Options::default()).unwrap_err(), Fault::CutOff);
+    assert!(message(&file[..50]).contains("ends within its first packet"));
 }
 
 #[test]

@@ -1,12 +1,16 @@
 //! A stream through a window of bounded size.
 
-use std::io::{self, ErrorKind, Read};
+use std::io::{ErrorKind, Read};
 
 /// Why a stream of packets ends before its file does.
 #[derive(Debug, PartialEq)]
 pub enum Fault {
-    /// What is wrong and what to do.
+    /// What is wrong with the file and what to do.
     Wrong(String),
+    /// What is wrong with the next packet and what to do.
+    Packet(String),
+    /// What is damaged from the next packet on.
+    Damaged(String),
     /// The file ends within something.
     CutOff,
     /// The caller asked to stop.
@@ -66,7 +70,7 @@ impl<'a> Window<'a> {
                 Err(error) => match error.kind() {
                     ErrorKind::Interrupted => {}
                     ErrorKind::UnexpectedEof => return Ok(false),
-                    ErrorKind::InvalidInput | ErrorKind::InvalidData => return Err(damaged_packing(&error)),
+                    ErrorKind::InvalidData => return Err(Fault::Packet(format!("cannot be unpacked: {error}"))),
                     _ if (self.go_on)() => return Err(Fault::Wrong(error.to_string())),
                     _ => return Err(Fault::Interrupted),
                 },
@@ -111,10 +115,4 @@ impl<'a> Window<'a> {
         self.skip(N as u64)?;
         Ok(bytes)
     }
-}
-
-fn damaged_packing(error: &io::Error) -> Fault {
-    Fault::Wrong(format!(
-        "is damaged inside its gzip packing ({error}); unpack what is whole with gzip -dc FILE > PART and name PART"
-    ))
 }
