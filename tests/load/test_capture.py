@@ -12,6 +12,7 @@ import random
 import shutil
 import struct
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -470,6 +471,14 @@ def test_a_super_packet_is_split_into_the_frames_that_the_wire_carried(tmp_path:
     assert read.time_s.tolist() == [0.0, 1e-6, 1e-6, 1e-6]
     assert read.flow.tolist() == [0, 0, 0, 0]
     assert any("split into 3 frames" in note for note in read.notes)
+    assert not any("super-packets" in note for note in read.notes)
+
+
+def test_what_cannot_be_split_is_still_named_as_a_super_packet(tmp_path: Path) -> None:
+    packets = [HEADS[ETHERNET](ip4(1, 1, None, data, 50)) for data in (40_000, 3000)]
+    read = read_recording(written(tmp_path, raw_pcap(packets)), split_mtu=1500)
+    assert read.counts["super_packets"] == 2
+    assert any("super-packets" in note for note in read.notes)
 
 
 def test_jumbo_frames_are_no_super_packets(tmp_path: Path) -> None:
@@ -509,6 +518,19 @@ def test_pipes_are_read(tmp_path: Path) -> None:
         assert len(read_recording(f"/dev/fd/{read_end}").time_s) == 12
     finally:
         os.close(read_end)
+
+
+def test_the_standard_input_is_read(tmp_path: Path) -> None:
+    program = "from routecast.load.capture import read_recording; print(len(read_recording('-').time_s))"
+    for data in (CASES["pcapng-interfaces-<"], gzip.compress(CASES["pcap-nano->"])):
+        shown = subprocess.run([sys.executable, "-c", program], input=data, capture_output=True, check=True, timeout=60)
+        assert shown.stdout.strip() == b"12"
+        with written(tmp_path, data).open("rb") as file:
+            shown = subprocess.run(
+                [sys.executable, "-c", program], stdin=file, capture_output=True, check=True, timeout=60
+            )
+        assert shown.stdout.strip() == b"12"
+    assert not is_capture("-")
 
 
 @pytest.mark.parametrize(

@@ -166,6 +166,7 @@ impl Frames {
                 return split.each(|bytes| self.push(time_s, bytes, flow));
             }
         }
+        self.counts.long.take(frame_bytes);
         self.push(time_s, frame_bytes, flow)
     }
 
@@ -195,10 +196,10 @@ impl Frames {
     }
 
     fn finish(mut self) -> Recording {
-        self.time_s.shrink_to_fit();
         if self.counts.out_of_order > 0 {
             self.sort();
         }
+        self.counts.rest_packets = self.flows.rest_frames;
         let (flows, rule) = self.flows.finish(&mut self.flow);
         self.counts.frames = self.time_s.len() as u64;
         self.counts.flows = flows.len() as u64;
@@ -218,10 +219,12 @@ impl Frames {
         let mut order: Vec<u32> = (0..self.time_s.len() as u32).collect();
         let times = &self.time_s;
         order.sort_by(|&a, &b| times[a as usize].total_cmp(&times[b as usize]));
-        let earliest_s = times[order[0] as usize];
         self.frame_bytes = order.iter().map(|&nth| self.frame_bytes[nth as usize]).collect();
         self.flow = order.iter().map(|&nth| self.flow[nth as usize]).collect();
-        self.time_s = order.iter().map(|&nth| self.time_s[nth as usize] - earliest_s).collect();
+        // Equal times are the same, so these need no order of the file, and no second copy.
+        self.time_s.sort_unstable_by(f64::total_cmp);
+        let earliest_s = self.time_s[0];
+        self.time_s.iter_mut().for_each(|time_s| *time_s -= earliest_s);
     }
 }
 

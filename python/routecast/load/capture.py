@@ -100,14 +100,14 @@ def read_recording(path: str | Path, *, inner: bool = False, split_mtu: int = 0)
 def is_capture(path: str | Path) -> bool:
     """Whether a file is a capture that can be read, packed or not, by its first bytes.
 
-    A pipe is not looked at, for what is read from it is gone: it is no capture here.
+    A pipe and ``-`` are not looked at, for what is read from them is gone: the answer is no.
 
     Raises FileProblem: the file does not exist or cannot be read.
     """
     from routecast import _core
 
     try:
-        if not stat.S_ISREG(Path(path).stat().st_mode):
+        if str(path) == "-" or not stat.S_ISREG(Path(path).stat().st_mode):
             return False
         return _core.is_capture(path)
     except _core.ProbeError as problem:

@@ -127,7 +127,7 @@ fn unknown(magic: [u8; 4]) -> String {
         [b's', b'n', b'o', b'o'] => ("a capture of snoop", convert),
         [b'T', b'R', b'S', b'N'] => ("a capture of the Sniffer", convert),
         [b'R', b'T', b'S', b'S'] | [b'G', b'M', b'B', b'U'] => ("a capture of Microsoft's Network Monitor", convert),
-        [0xac, 0x01, 0x00, 0x1c] | [0xab, 0x01, 0x00, 0x1c] => ("a capture of an IxVeriWave or Ixia tester", convert),
+        [0xac | 0xab, 0x01, 0x00, 0x1c] => ("a capture of an Ixia tester", convert),
         [0xfd, b'7', b'z', b'X'] => ("packed by xz", "unpack it with xz -dk"),
         [b'B', b'Z', b'h', _] => ("packed by bzip2", "unpack it with bzip2 -dk"),
         [0x04, 0x22, 0x4d, 0x18] => ("packed by lz4", "unpack it with lz4 -d"),
@@ -244,8 +244,9 @@ impl Interface {
             match (code, value) {
                 (TIME_RESOLUTION, &[resolution]) => interface.clock = Clock::of_resolution(resolution)?,
                 (FCS_LENGTH, &[length]) => interface.has_fcs = length > 0,
-                (TIME_OFFSET, &[a, b, c, d, e, f, g, h]) => {
-                    let bytes = [a, b, c, d, e, f, g, h];
+                (TIME_OFFSET, value) if value.len() == 8 => {
+                    let mut bytes = [0; 8];
+                    bytes.copy_from_slice(value);
                     let seconds = if order.is_big { i64::from_be_bytes(bytes) } else { i64::from_le_bytes(bytes) };
                     offset_ps = i128::from(seconds) * PS_PER_S;
                 }

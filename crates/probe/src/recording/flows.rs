@@ -84,9 +84,11 @@ impl Flows {
     /// How the sides are told apart: by what the file holds of it.
     fn rule(&self) -> Rule {
         let first = self.keys.first().map(|key| key.interface);
+        let has = |direction| self.keys.iter().any(|key| key.direction == direction);
         if self.keys.iter().any(|key| Some(key.interface) != first) {
             Rule::Interface
-        } else if self.keys.iter().any(|key| key.direction != Direction::Unknown) {
+        } else if has(Direction::In) && has(Direction::Out) {
+            // At a mirror port both directions come in.
             Rule::Direction
         } else {
             Rule::Addresses
@@ -168,19 +170,9 @@ impl Sides {
 }
 
 fn words(tuple: &Tuple) -> String {
-    let (from, to) = match tuple.addresses {
-        Addresses::V4([a, b, c, d, e, f, g, h]) => {
-            (Ipv4Addr::new(a, b, c, d).to_string(), Ipv4Addr::new(e, f, g, h).to_string())
-        }
-        Addresses::V6(bytes) => {
-            let address = |half: &[u8]| {
-                let mut octets = [0; 16];
-                octets.copy_from_slice(half);
-                Ipv6Addr::from(octets).to_string()
-            };
-            (address(&bytes[..16]), address(&bytes[16..]))
-        }
-    };
+    let bytes = tuple.addresses.bytes();
+    let (from, to) = bytes.split_at(bytes.len() / 2);
+    let (from, to) = (address(from), address(to));
     let protocol = match tuple.protocol {
         1 => "icmp".to_owned(),
         2 => "igmp".to_owned(),
@@ -192,15 +184,18 @@ fn words(tuple: &Tuple) -> String {
         SCTP => "sctp".to_owned(),
         other => format!("protocol {other}"),
     };
-    match (tuple.ports, tuple.addresses) {
-        (Some([a, b, c, d]), addresses) => {
-            let (source, destination) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
-            match addresses {
-                Addresses::V4(_) => format!("{from}:{source} > {to}:{destination} {protocol}"),
-                Addresses::V6(_) => format!("[{from}]:{source} > [{to}]:{destination} {protocol}"),
-            }
-        }
-        (None, _) => format!("{from} > {to} {protocol}"),
+    let Some([source_high, source_low, high, low]) = tuple.ports else { return format!("{from} > {to} {protocol}") };
+    let (source, destination) = (u16::from_be_bytes([source_high, source_low]), u16::from_be_bytes([high, low]));
+    match tuple.addresses {
+        Addresses::V4(_) => format!("{from}:{source} > {to}:{destination} {protocol}"),
+        Addresses::V6(_) => format!("[{from}]:{source} > [{to}]:{destination} {protocol}"),
+    }
+}
+
+fn address(bytes: &[u8]) -> String {
+    match bytes.first_chunk::<16>() {
+        Some(&octets) => Ipv6Addr::from(octets).to_string(),
+        None => bytes.first_chunk::<4>().map_or_else(String::new, |&octets| Ipv4Addr::from(octets).to_string()),
     }
 }
 
@@ -238,6 +233,8 @@ mod tests {
         assert_eq!(sides(&keys), (vec![0, 3], Rule::Interface));
         let keys = [key(2, Direction::In, 1, 2, 7), key(2, Direction::Out, 1, 2, 7)];
         assert_eq!(sides(&keys), (vec![0, 1], Rule::Direction));
+        let keys = [key(2, Direction::In, 1, 2, 7), key(2, Direction::In, 2, 1, 7)];
+        assert_eq!(sides(&keys), (vec![0, 1], Rule::Addresses));
     }
 
     #[test]
@@ -251,5 +248,22 @@ mod tests {
         assert_eq!(flows[0].text, "10.0.0.3:7 > 10.0.0.4:9 udp");
         assert_eq!(flows[0].rss_input, [10, 0, 0, 3, 10, 0, 0, 4, 0, 7, 0, 9]);
         assert_eq!((flows[0].frames, flows[1].frames), (2, 1));
+    }
+
+    #[test]
+    fn flows_beyond_the_greatest_number_are_one() {
+        let mut flows = Flows::default();
+        let mut numbers: Vec<u32> = (0..MOST_FLOWS as u32 + 3)
+            .map(|nth| {
+                let [a, b, c, d] = nth.to_be_bytes();
+                let addresses = Addresses::V4([a, b, c, d, 10, 0, 0, 1]);
+                let tuple = Some(Tuple { addresses, protocol: UDP, ports: None });
+                flows.number(Key { interface: 0, direction: Direction::Unknown, tuple })
+            })
+            .collect();
+        assert_eq!(flows.rest_frames, 3);
+        let (flows, _) = flows.finish(&mut numbers);
+        assert_eq!(flows.len(), MOST_FLOWS + 1);
+        assert_eq!((flows[MOST_FLOWS].frames, flows[MOST_FLOWS].rss_input.len()), (3, 0));
     }
 }

@@ -48,7 +48,7 @@ pub enum Next {
     Ip,
     /// The protocol field of PPP.
     Ppp,
-    /// A header of PPPoE.
+    /// A header of `PPPoE`.
     Pppoe,
     /// Something without addresses of IP.
     Other,

@@ -15,6 +15,7 @@ pub struct Counts {
     pub packets: u64,
     pub frames: u64,
     pub flows: u64,
+    pub rest_packets: u64,
     pub out_of_order: u64,
     pub without_ethernet: u64,
     pub split_packets: u64,
@@ -27,7 +28,8 @@ pub struct Counts {
     not_hashed: [u64; OBSTACLES.len()],
     kernel_in: u64,
     kernel_out: u64,
-    long: LongFrames,
+    /// Frames longer than those of an MTU of 1500 B, which were not split.
+    pub long: LongFrames,
 }
 
 impl Counts {
@@ -47,7 +49,6 @@ impl Counts {
             Direction::Out => self.kernel_out += 1,
             Direction::Unknown => {}
         }
-        self.long.take(frame_bytes);
     }
 
     /// The counts, by name.
@@ -99,20 +100,21 @@ impl Counts {
         }
         if self.kernel_in > 0 && self.kernel_out > 0 {
             notes.push(format!(
-                "The capture is of several interfaces at once: {} packets came in and {} went out, and a packet that was \
-                 forwarded is in it twice; tcpdump -i DEVICE captures one interface.",
+                "The machine that captured received {} of the packets and sent {}: a packet that it forwarded is in the \
+                 capture twice; tcpdump -i DEVICE captures one interface.",
                 self.kernel_in, self.kernel_out
             ));
         }
         notes.extend(self.offloads(options));
         notes.extend(self.hashing(options));
-        notes.push(self.sides(rule));
+        notes.push(sides(rule).to_owned());
         notes
     }
 
-    fn offloads(&self, options: Options) -> Option<String> {
+    fn offloads(&self, options: Options) -> Vec<String> {
+        let mut notes = Vec::new();
         if self.split_packets > 0 {
-            return Some(format!(
+            notes.push(format!(
                 "{} of the packets are longer than the MTU of {} B; they are split into {} frames, which have the time of \
                  their packet, for how they were spaced on the wire is not in the capture.",
                 self.share(self.split_packets),
@@ -121,15 +123,17 @@ impl Counts {
             ));
         }
         let (packets, bytes) = self.long.super_packets();
-        (packets > 0).then(|| {
-            format!(
+        if packets > 0 {
+            notes.push(format!(
                 "{} of the packets, with {} of the bytes, are longer than any frame of an MTU of 1500 B: super-packets of \
                  the host's offloads, and not what the wire carried. Capture with offloads off (ethtool -K DEVICE gro off \
-                 gso off tso off lro off), or split them (MTU 1500).",
+                 gso off tso off lro off), or split those of TCP and \
+                 UDP (--split-mtu 1500).",
                 self.share(packets),
                 percent(bytes, self.bytes)
-            )
-        })
+            ));
+        }
+        notes
     }
 
     fn hashing(&self, options: Options) -> Vec<String> {
@@ -155,9 +159,11 @@ impl Counts {
                 self.share(self.fragments)
             ));
         }
-        if self.flows > MOST_FLOWS as u64 {
+        if self.rest_packets > 0 {
             notes.push(format!(
-                "The capture has more than {MOST_FLOWS} flows; the frames of those beyond are one flow, which is not hashed."
+                "The capture has more than {MOST_FLOWS} flows; {} of the packets are of those beyond and are one flow, which \
+                 is not hashed.",
+                self.share(self.rest_packets)
             ));
         }
         if options.inner {
@@ -165,17 +171,16 @@ impl Counts {
         }
         notes
     }
+}
 
-    fn sides(&self, rule: Rule) -> String {
-        match rule {
-            Rule::Interface => "The side of a flow is the number of the interface that captured it.",
-            Rule::Direction => "The side of a flow is its direction in the capture: 0 came in, 1 went out.",
-            Rule::Addresses => {
-                "The capture does not say directions: of two addresses, the one that sent first is on side 0, the other \
-                 on side 1."
-            }
+fn sides(rule: Rule) -> &'static str {
+    match rule {
+        Rule::Interface => "The side of a flow is the number of the interface that captured it.",
+        Rule::Direction => "The side of a flow is its direction in the capture: 0 came in, 1 went out.",
+        Rule::Addresses => {
+            "The capture does not say directions: of two addresses, the one that sent first is on side 0, the other on \
+             side 1."
         }
-        .to_owned()
     }
 }
 

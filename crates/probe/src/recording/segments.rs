@@ -44,6 +44,7 @@ impl LongFrames {
 
 /// How a super-packet falls into frames.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[expect(clippy::struct_field_names, reason = "a physical number ends in its unit")]
 pub struct Split {
     heads_bytes: u32,
     data_bytes: u32,
