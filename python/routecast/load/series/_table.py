@@ -1,20 +1,17 @@
-"""Traffic series, and tables of their samples from CSV or Parquet files, with the place of each row.
+"""Traffic series, tables of their samples with the place of each row, and the units of their columns.
 
 A traffic series is the bit rate over days in equal steps, as a link counter or a flow collector reports it.
 """
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import datetime
 from typing import Literal
 
 from routecast.errors import FileProblem, Problem, QuantityProblem
-from routecast.quantity.bounded_file import read_parquet, read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.parse import parse_bit_rate_bps
 from routecast.quantity.schema import field, value
@@ -30,6 +27,11 @@ class TrafficSeries:
     l2_bps: tuple[float, ...] = field("Mean rate during each step; NaN if missing")
     start: datetime | None = field(
         "Begin of the first step, naive local time; None for a typical day, which begins at midnight", default=None
+    )
+    clock_changes: tuple[tuple[float, float], ...] = field(
+        "Changes of the local clock, such as the begin of summer time: time since the start in seconds, and by how "
+        "many seconds the clock is ahead of the first one from then on",
+        default=(),
     )
     source: str = field("Source of the series, for reports", default="")
     notes: tuple[str, ...] = field("Remarks on gaps, zeros and scaling", default=())
@@ -56,9 +58,13 @@ _NAMED_BITS = re.compile(
 )
 _NAMED_BYTES = re.compile(
     r"(?<![A-Za-z])(?P<prefix>[kmgtKMGT]?)(?:(?i:bytes?|octets?)(?i:\s*/\s*|[ _]?per[ _]?)(?i:s|sec|seconds?)"
-    r"|B/s)(?![A-Za-z])"
+    r"|B/s|Bps)(?![A-Za-z])"
 )
-_NAMED_COUNTER = re.compile(r"(?i:if)(?P<wide>HC)?(?:In|Out)Octets", re.IGNORECASE)
+_NAMED_COUNTER = re.compile(
+    r"if(?P<wide>HC)?(?:In|Out)Octets|(?P<total>(?:receive|transmit|received|sent|rx|tx|in|out)[A-Za-z0-9_]*_"
+    r"(?:bytes|octets)_total)",
+    re.IGNORECASE,
+)
 _PREFIX = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
 
@@ -73,6 +79,8 @@ class SeriesUnit:
     counter_bits: int = field(
         "Width of a counter (RFC 2863: ``ifInOctets`` has 32 bits, ``ifHCInOctets`` 64)", default=64
     )
+    text: str = field("The unit as a reader writes it", default="")
+    is_in_cells: bool = field("Whether each cell carries its own unit", default=False)
 
 
 def parse_series_unit(text: str) -> SeriesUnit:
@@ -89,13 +97,14 @@ def parse_series_unit(text: str) -> SeriesUnit:
     """
     counter = _COUNTER.fullmatch(text.strip())
     if counter:
-        return SeriesUnit(bits=8.0, per="counter", counter_bits=int(counter["bits"]))
+        width = int(counter["bits"])
+        return SeriesUnit(bits=8.0, per="counter", counter_bits=width, text=f"a {width}-bit counter of bytes")
     step = _PER_STEP.fullmatch(text.strip())
     rate = f"{step['unit']}/s" if step else text.strip()
     try:
         if not _PER_TIME.search(rate):  # a link of "10G" is a rate, but an amount in a file may be one of a step
             raise QuantityProblem(text, "names no time")
-        return SeriesUnit(bits=parse_bit_rate_bps(f"1 {rate}"), per="step" if step else "second")
+        return SeriesUnit(bits=parse_bit_rate_bps(f"1 {rate}"), per="step" if step else "second", text=text.strip())
     except QuantityProblem as problem:
         raise QuantityProblem(
             text, f'"{text[:60]}" is no unit of a traffic series: write one such as {SERIES_UNITS_TEXT}'
@@ -114,19 +123,18 @@ def unit_in_name(name: str) -> SeriesUnit | None:
     """
     counter = _NAMED_COUNTER.search(name)
     if counter:
-        return SeriesUnit(bits=8.0, per="counter", counter_bits=64 if counter["wide"] else 32)
-    for pattern, bits in ((_NAMED_BITS, 1.0), (_NAMED_BYTES, 8.0)):
+        width = 64 if counter["wide"] or counter["total"] else 32
+        return SeriesUnit(bits=8.0, per="counter", counter_bits=width, text=f"a {width}-bit counter of bytes")
+    for pattern, bits, unit in ((_NAMED_BITS, 1.0, "bit/s"), (_NAMED_BYTES, 8.0, "byte/s")):
         match = pattern.search(name)
         if match:
-            return SeriesUnit(bits=bits * _PREFIX[match["prefix"].lower()], per="second")
+            prefix = match["prefix"].lower()
+            text = f"{prefix if prefix in ('', 'k') else prefix.upper()}{unit}"
+            return SeriesUnit(bits=bits * _PREFIX[prefix], per="second", text=text)
     return None
 
 
 _PER_TIME = re.compile(r"/|ps$", re.IGNORECASE)
-_NOTE = "# note:"
-_MAX_BYTES = 500_000_000
-_COMPACT = re.compile(r"(\d{8})[-_ T]?(\d{4}(?:\d{2})?)")
-_NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
 
 
 @value
@@ -138,71 +146,14 @@ class SeriesTable:
     rows: tuple[tuple[str, ...], ...]
     places: tuple[str, ...] = field('Place of each row, for messages: ``"line 17"``')
     notes: tuple[str, ...] = field("Notes from the lines ``# note: …`` of the file", default=())
+    format_name: str = field("Name of the tool's format; empty for plain columns", default="")
+    units: tuple[str, ...] = field("Unit of each column from outside its name, empty without one", default=())
+    unit_reason: str = field("Why the units hold, for the note on what is read", default="")
+    devices: tuple[str, ...] = field("Device of each column, where a file holds several", default=())
 
-
-def read_series_table(path: Path) -> SeriesTable:
-    """Read a CSV file (comma, semicolon or tab) or a Parquet file.
-
-    Lines that begin with ``#`` are skipped, except that the text after ``# note:`` becomes a note. Trailing empty
-    columns are omitted. If the header has more commas than the rows, the surplus belongs to the name of the last
-    column, because some archives do not quote their titles.
-
-    Raises FileProblem: the file cannot be read, is empty, has no rows, or rows of different lengths.
-    """
-    if path.suffix.lower() in {".parquet", ".pq"}:
-        return _parquet(path)
-    text = read_text(path, kind="traffic series", max_file_bytes=_MAX_BYTES)
-    lines = text.splitlines()
-    numbered = [(n, line) for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]
-    # nfdump appends totals to its records.
-    summary = next((index for index, (_, line) in enumerate(numbered) if line.strip() == "Summary"), None)
-    numbered = numbered[:summary]
-    if not numbered:
-        raise FileProblem(str(path), [Problem("", "is empty: a series has a header and one sample per line")])
-    # The second line determines the delimiter, because titles may contain any character.
-    sample = numbered[min(1, len(numbered) - 1)][1]
-    delimiter = max(",;\t", key=sample.count)
-    try:
-        parsed = [[field.strip() for field in row] for row in csv.reader((t for _, t in numbered), delimiter=delimiter)]
-    except csv.Error as problem:
-        raise FileProblem(str(path), [Problem("", f"cannot be read as CSV: {problem}")]) from problem
-    if len(parsed) != len(numbered):
-        raise FileProblem(str(path), [Problem("", "has a quoted field of several lines: a series has none")])
-    header, rows = parsed[0], parsed[1:]
-    if not rows:
-        raise FileProblem(str(path), [Problem("", "has a header and no samples")])
-    width = max((index + 1 for row in rows for index, field in enumerate(row) if field), default=0)
-    while len(header) > width and not header[-1]:
-        header.pop()
-    if len(header) > width >= 1:
-        header = [*header[: width - 1], ", ".join(header[width - 1 :])]
-    problems = [
-        Problem(f"line {line}", f"has {len(row)} fields, the header {len(header)}")
-        for (line, _), row in zip(numbered[1:], rows, strict=True)
-        if len(row) < len(header) or any(row[len(header) :])
-    ]
-    if problems:
-        raise FileProblem(str(path), shortened(problems))
-    return SeriesTable(
-        path=str(path),
-        names=tuple(header),
-        rows=tuple(tuple(row[: len(header)]) for row in rows),
-        places=tuple(f"line {line}" for line, _ in numbered[1:]),
-        notes=tuple(line.removeprefix(_NOTE).strip() for line in lines if line.startswith(_NOTE)),
-    )
-
-
-def _parquet(path: Path) -> SeriesTable:
-    frame = read_parquet(path, kind="traffic series", max_file_bytes=_MAX_BYTES)
-    if frame.height == 0:
-        raise FileProblem(str(path), [Problem("", "has no samples")])
-    rows = tuple(tuple("" if value is None else str(value) for value in row) for row in frame.iter_rows())
-    return SeriesTable(
-        path=str(path),
-        names=tuple(frame.columns),
-        rows=rows,
-        places=tuple(f"row {number}" for number in range(1, len(rows) + 1)),
-    )
+    def unit(self, index: int) -> str:
+        """Return the unit of a column that the format states, empty without one."""
+        return self.units[index] if self.units else ""
 
 
 def column_index(table: SeriesTable, column: str, option: str) -> int:
@@ -220,44 +171,6 @@ def column_index(table: SeriesTable, column: str, option: str) -> int:
     raise FileProblem(
         table.path, [Problem(option, f'there is no column "{column}": {did_you_mean(column, table.names)}')]
     )
-
-
-def parse_time(text: str) -> datetime:
-    """Read an instant: ISO 8601, ``20040301-0005``, or seconds since 1970 (or since midnight, if small).
-
-    The offset from UTC is kept for :func:`local_times`.
-
-    Raises ValueError: the text is not a time.
-    """
-    compact = _COMPACT.fullmatch(text)
-    if compact:
-        day, clock = compact.groups()
-        return datetime.strptime(day + clock, "%Y%m%d%H%M%S" if len(clock) == 6 else "%Y%m%d%H%M")
-    if _NUMBER.fullmatch(text):
-        seconds = float(text)
-        if not 0.0 <= seconds < 1e11:
-            raise ValueError(f'"{text[:40]}" is no time in seconds: times in milliseconds must be divided first')
-        return datetime(1970, 1, 1) + timedelta(seconds=seconds)
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError as problem:
-        raise ValueError(
-            f'"{text[:40]}" is no time: write 2004-03-01 00:05:00, 20040301-0005, or seconds since 1970'
-        ) from problem
-
-
-def local_times(times: Sequence[datetime]) -> list[datetime]:
-    """Return naive times, all with the UTC offset of the first time.
-
-    Raises ValueError: some times have an offset and others do not.
-    """
-    aware = sum(time.tzinfo is not None for time in times)
-    if aware == 0:
-        return list(times)
-    if aware != len(times):
-        raise ValueError(f"{aware} of {len(times)} times have an offset from UTC and the others do not")
-    offset = times[0].utcoffset() or timedelta(0)
-    return [time.astimezone(UTC).replace(tzinfo=None) + offset for time in times]
 
 
 def shortened(problems: Sequence[Problem], shown: int = 20) -> list[Problem]:

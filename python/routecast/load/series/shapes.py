@@ -212,10 +212,14 @@ def _by_day(series: TrafficSeries, step_s: float) -> list[tuple[int, int, float]
     if series.start is not None:
         midnight = series.start.replace(hour=0, minute=0, second=0, microsecond=0)
         first_s = (series.start - midnight) / timedelta(seconds=1)
+
+    def ahead_s(time_s: float) -> float:
+        return next((ahead for begin_s, ahead in reversed(series.clock_changes) if time_s >= begin_s), 0.0)
+
     result = []
     for index, rate in enumerate(series.l2_bps):
         if not math.isnan(rate):
-            day, within_s = divmod(first_s + index * series.step_s, DAY_S)
+            day, within_s = divmod(first_s + index * series.step_s + ahead_s(index * series.step_s), DAY_S)
             result.append((int(day), int(within_s / step_s + 1e-9), rate))
     return result
 
@@ -229,14 +233,18 @@ def _day(
 ) -> TrafficSeries:
     steps = _steps_of_day(_name(series), step_s)
     empty = [step for step in range(steps) if step not in by_step]
-    if empty:
+    notes: tuple[str, ...] = ()
+    if 0 < len(empty) * series.step_s <= _HOUR_S and len(empty) * step_s <= _HOUR_S:
+        notes = (_fill_hour(step_s, by_step, empty, steps),)
+    elif empty:
         clock = _clock(empty[0] * step_s)
         raise ModelProblem(
             _name(series),
             [
                 Problem(
                     clock,
-                    f"{len(empty)} of {steps} steps of the day have no sample: use coarser steps, or fill the gaps",
+                    f"{len(empty)} of {steps} steps of the day have no sample: give samples of the whole day "
+                    "(at most an hour may lack), or steps of an hour or more that each have one",
                 )
             ],
         )
@@ -247,8 +255,27 @@ def _day(
         step_s=step_s,
         l2_bps=tuple(statistic(by_step[step]) for step in range(steps)),
         start=None,
-        notes=(*series.notes, f"{statistic_name} day in steps of {step_s:g} s, of {values} values each"),
+        clock_changes=(),
+        notes=(*series.notes, *notes, f"{statistic_name} day in steps of {step_s:g} s, of {values} values each"),
     )
+
+
+_HOUR_S = 3600.0
+
+
+def _fill_hour(step_s: float, by_step: dict[int, list[float]], empty: Sequence[int], steps: int) -> str:
+    """Fill the empty steps of a day linearly between their neighbours around midnight, and return a note.
+
+    A counter that is read at the begin of each step leaves the last step open, and a day of 23 hours lacks one.
+    """
+    present = {step: fmean(rates) for step, rates in by_step.items()}
+    for step in empty:
+        before = next(distance for distance in range(1, steps) if (step - distance) % steps in present)
+        after = next(distance for distance in range(1, steps) if (step + distance) % steps in present)
+        low, high = present[(step - before) % steps], present[(step + after) % steps]
+        by_step[step] = [low + (high - low) * before / (before + after)]
+    first = f"{len(empty)} of {steps} steps of the day, first at {_clock(empty[0] * step_s)}"
+    return f"{first}, without a sample: interpolated between the neighbours"
 
 
 def _steps_of_day(subject: str, step_s: float) -> int:
