@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -14,9 +14,10 @@ from scipy.stats import t as student
 
 from routecast.errors import FitProblem
 from routecast.evaluate.plain import plain
+from routecast.power._energy_series import PowerOverTime, read_power_over_time
 from routecast.power._load_samples import LoadSample, read_load_samples
-from routecast.power.csv_file import PortSample, read_csv, read_port_samples
-from routecast.power.curve import Interpolation
+from routecast.power.csv_file import UNNAMED_DEVICE, PortSample, read_csv, read_port_samples
+from routecast.power.curve import Interpolation, LinearPower
 from routecast.power.files import power_model_document
 from routecast.power.form import PUBLISHED_FORM, FormFunction
 from routecast.power.load_fit import (
@@ -371,6 +372,8 @@ def model_for(path: str | Path) -> FitModel:
     """
     if Path(path).suffix.lower() in {".yml", ".yaml"}:
         return "port"
+    if read_power_over_time(path) is not None:
+        return "linear"
     columns = set(read_csv(path, kind="table of power samples").columns)
     if columns & {"path", "class", "plugged", "enabled", "up", "passed_bps"}:
         return "port"
@@ -420,7 +423,10 @@ def fit_file(
             _device_fit_of_ports(name, by_device[name], scope or "wall")
             for name in _chosen_devices(device, list(by_device))
         )
-    samples_by_device = read_load_samples(path)
+    over_time = read_power_over_time(path)
+    if over_time is not None and (model == "linear" or not over_time.has_load):
+        return (_fit_over_time(over_time, model, scope),)
+    samples_by_device = {UNNAMED_DEVICE: over_time.samples} if over_time is not None else read_load_samples(path)
     fits = []
     for name in _chosen_devices(device, list(samples_by_device)):
         samples = samples_by_device[name]
@@ -435,6 +441,47 @@ def fit_file(
             )
         fits.append(_device_fit_over_load(name, fit, samples))
     return tuple(fits)
+
+
+def _fit_over_time(over_time: PowerOverTime, model: FitModel, scope: str | None) -> DeviceFit:
+    """Fit power over time: a line over load, or the mean where the load is unknown or does not raise the power."""
+    scope = scope or over_time.scope
+    notes = over_time.notes
+    if over_time.has_load:
+        try:
+            fit = fit_load(UNNAMED_DEVICE, over_time.samples, "linear", scope=scope)
+            line = _device_fit_over_load(UNNAMED_DEVICE, fit, over_time.samples)
+            return replace(line, notes=(*notes, *line.notes))
+        except FitProblem as problem:
+            notes = (*notes, f"no line over load: {problem.message}")
+    elif model not in {"linear", "piecewise"}:
+        raise FitProblem(
+            "", f"the file has watts without a load, so a {model} model cannot be fitted: leave out --model"
+        )
+    powers = [sample.power_w for sample in over_time.samples]
+    mean_w, count = float(np.mean(powers)), len(powers)
+    half = float("nan")
+    if count > 1:
+        half = float(student.ppf(0.975, count - 1) * np.std(powers, ddof=1) / math.sqrt(count))
+    parameter = FittedParameter(value=mean_w, low=mean_w - half, high=mean_w + half)
+    others = [(mean_w * count - power_w) / (count - 1) for power_w in powers] if count > 1 else []
+    samples = tuple(
+        ModelledSample(x=sample.load_ratio, measured_w=sample.power_w, modelled_w=mean_w)
+        for sample in over_time.samples
+    )
+    return DeviceFit(
+        device=UNNAMED_DEVICE,
+        model=LinearPower(idle_w=mean_w, full_w=mean_w, scope=scope),
+        parameters={"idle_w": parameter, "full_w": parameter},
+        fitted=count,
+        error_ratio=tuple(
+            abs(other_w - power_w) / max(power_w, 1e-9) for other_w, power_w in zip(others, powers, strict=False)
+        ),
+        fitted_error_ratio=tuple(sample.error_ratio for sample in samples),
+        left_out="each interval left out in turn" if others else "none left out",
+        samples=samples,
+        notes=(*notes, "the model has the mean watts at every load"),
+    )
 
 
 def _chosen_devices(device: str | None, names: Sequence[str]) -> Sequence[str]:
