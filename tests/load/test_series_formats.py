@@ -13,8 +13,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from routecast.errors import FileProblem, ModelProblem, RoutecastError
-from routecast.load.series import DAY_S
+from routecast.errors import FileProblem, ModelProblem
 from routecast.load.series.reading import read_series
 from routecast.load.series.shapes import mean_day
 
@@ -195,3 +194,197 @@ def test_a_day_of_288_readings_of_a_counter_is_a_day_of_288_steps(tmp_path: Path
     # The last step ends at a reading that is not in the file: the mean of its neighbours around midnight.
     assert day.l2_bps[287] == pytest.approx((IN_BPS[286] + IN_BPS[0]) / 2)
     assert any("1 of 288 steps" in note and "23:55" in note for note in day.notes)
+
+
+@pytest.mark.skipif(shutil.which("rrdtool") is None, reason="needs rrdtool: apt-get install rrdtool")
+def test_what_rrdtool_itself_writes_is_read(tmp_path: Path) -> None:
+    def rrdtool(*arguments: str) -> str:
+        return subprocess.run(["rrdtool", *arguments], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+
+    sources = ("DS:traffic_in:COUNTER:600:0:U", "DS:traffic_out:COUNTER:600:0:U")
+    rrdtool("create", "a.rrd", "--start", str(MIDNIGHT - 300), "--step", "300", *sources, "RRA:AVERAGE:0.5:1:600")
+    readings = zip(counters(in_bps), counters(out_bps), strict=True)
+    rrdtool("update", "a.rrd", *(f"{MIDNIGHT + 300 * at}:{one}:{two}" for at, (one, two) in enumerate(readings)))
+    span = ("--start", str(MIDNIGHT), "--end", str(MIDNIGHT + DAY_STEPS_S))
+    drawn = ("DEF:i=a.rrd:traffic_in:AVERAGE", "DEF:o=a.rrd:traffic_out:AVERAGE", "CDEF:b=i,8,*", "CDEF:c=o,8,*")
+    legends = ("XPORT:b:In bits", "XPORT:c:Out bits")
+    outputs = {
+        "fetch.txt": rrdtool("fetch", "a.rrd", "AVERAGE", *span),
+        "xport.xml": rrdtool("xport", *span, *drawn, *legends),
+        "timed.xml": rrdtool("xport", "-t", *span, *drawn, *legends),
+        "xport.json": rrdtool("xport", "--json", *span, *drawn, *legends),
+        "timed.json": rrdtool("xport", "--json", "-t", *span, *drawn, *legends),
+    }
+    for name, text in outputs.items():
+        series = read_series(written(tmp_path, name, text))
+        first = round((series.start - datetime(2026, 11, 28)) / timedelta(seconds=300)) if series.start else 0
+        assert first in (0, 1), name  # the step that ends at --start counts for fetch, and not for xport
+        assert series.l2_bps == pytest.approx(BOTH_BPS[first : first + len(series.l2_bps)], rel=1e-6), name
+        assert len(series.l2_bps) >= 287, name
+
+
+DAY_STEPS_S = 300 * STEPS
+
+
+def test_a_32_bit_counter_wraps_and_a_restart_is_not_a_wrap(tmp_path: Path) -> None:
+    readings = [value % 2**32 for value in counters(in_bps)]
+    rows = [f"{clock(at)},{value}" for at, value in enumerate(readings)]
+    series = read_series(written(tmp_path, "wraps.csv", "\n".join(["time,ifInOctets", *rows])))
+    assert series.l2_bps == pytest.approx(IN_BPS)
+    assert any("wrapped" in note for note in series.notes)
+    restarted = [value - counters(in_bps)[100] if at >= 100 else value for at, value in enumerate(counters(in_bps))]
+    rows = [f"{clock(at)},{value}" for at, value in enumerate(restarted)]
+    path = written(tmp_path, "restart.csv", "\n".join(["time,ifHCInOctets", *rows]))
+    with pytest.raises(FileProblem, match=r"(?s)1 step missing.*--gaps"):
+        read_series(path)
+    held = read_series(path, gaps="interpolate")
+    assert held.l2_bps[99] == pytest.approx((IN_BPS[98] + IN_BPS[100]) / 2)
+    assert any("began anew" in note for note in held.notes)
+
+
+def test_what_all_interfaces_receive_is_added_once(tmp_path: Path) -> None:
+    header = "time,eth0 in bps,eth0 out bps,eth1 in bps,eth1 out bps"
+    series = read_series(written(tmp_path, "two.csv", f"{header}\n0,1000,20000,300,4000\n300,1000,20000,300,4000\n"))
+    assert series.l2_bps == (1300.0, 1300.0)
+    assert any("what all interfaces receive" in note for note in series.notes)
+
+
+def test_series_of_several_routers_are_asked_about(tmp_path: Path) -> None:
+    document = json.loads(prometheus_json())
+    document["data"]["result"][2]["metric"]["instance"] = "r2:9100"
+    path = written(tmp_path, "range.json", json.dumps(document))
+    with pytest.raises(FileProblem, match="name the column"):
+        read_series(path)
+
+
+def test_a_prometheus_series_without_a_name_or_unit_is_asked_about(tmp_path: Path) -> None:
+    result = [{"metric": {"device": "eth0"}, "values": [[0, "1"], [300, "2"]]}]
+    path = written(tmp_path, "rate.json", json.dumps({"status": "success", "data": {"result": result}}))
+    with pytest.raises(FileProblem, match=r"gives no unit.*--unit"):
+        read_series(path)
+    assert read_series(path, unit="byte/s").l2_bps == (8.0, 16.0)
+
+
+def test_a_cacti_export_without_a_unit_is_asked_about(tmp_path: Path) -> None:
+    text = cacti().replace('"Vertical Label:","bits per second"\n', "")
+    with pytest.raises(FileProblem, match=r"gives no unit.*--unit"):
+        read_series(written(tmp_path, "cacti.csv", text))
+
+
+def test_an_mrtg_log_of_a_few_hours_is_completed_by_its_coarser_rates(tmp_path: Path) -> None:
+    end = MIDNIGHT + DAY_STEPS_S
+    lines = [f"{end} 1 1", *(f"{end - 300 * back} 100 50 0 0" for back in range(72 + 1))]
+    lines += [f"{end - 21_600 - 1800 * back} 200 60 0 0" for back in range(1, 36 + 1)]
+    series = read_series(written(tmp_path, "short.log", "\n".join(lines) + "\n"))
+    assert len(series.l2_bps) == 288
+    assert series.l2_bps[0] == 8.0 * 260
+    assert series.l2_bps[-1] == 8.0 * 150
+
+
+@pytest.mark.parametrize(("day", "hours"), [("2026-03-29", 23), ("2026-10-25", 25)])
+@pytest.mark.parametrize("has_offsets", [False, True])
+def test_days_of_23_and_25_hours_keep_their_times_of_day(
+    tmp_path: Path, day: str, hours: int, has_offsets: bool
+) -> None:
+    zone = ZoneInfo("Europe/Berlin")
+    midnight = datetime.fromisoformat(day).replace(tzinfo=zone).astimezone(UTC)
+    rows, by_hour = [], {}
+    for step in range(hours * 12):
+        local = (midnight + timedelta(minutes=5 * step)).astimezone(zone)
+        text = local.isoformat() if has_offsets else local.strftime("%Y-%m-%d %H:%M:%S")
+        by_hour[local.hour] = 1000.0 * (local.hour + 1)
+        rows.append(f"{text},{by_hour[local.hour]}")
+    series = read_series(written(tmp_path, "day.csv", "\n".join(["time,bit/s", *rows])))
+    assert len(series.l2_bps) == hours * 12
+    mean = mean_day(series, 3600.0)
+    assert len(mean.l2_bps) == 24
+    expected = [
+        by_hour.get(hour, 1000.0 * (hour + 1)) for hour in range(24)
+    ]  # the hour that is skipped: its neighbours
+    assert mean.l2_bps == pytest.approx(expected)
+    assert any(f"a day of {hours} hours" in note for note in series.notes)
+
+
+@pytest.mark.parametrize(
+    ("rows", "start"),
+    [
+        (["3/4/2026 11:55 PM,1", "3/5/2026 12:00 AM,2"], datetime(2026, 3, 4, 23, 55)),
+        (["13/3/2026 23:55,1", "14/3/2026 00:00,2"], datetime(2026, 3, 13, 23, 55)),
+        (["3/4/2026 23:55,1", "4/4/2026 00:00,2"], datetime(2026, 4, 3, 23, 55)),
+        (["28.11.2026 23:55,1", "29.11.2026 00:00,2"], datetime(2026, 11, 28, 23, 55)),
+        (["11/28/2026 1:05 PM,1", "11/28/2026 1:10 PM,2"], datetime(2026, 11, 28, 13, 5)),
+    ],
+)
+def test_the_whole_column_decides_the_order_of_day_and_month(tmp_path: Path, rows: list[str], start: datetime) -> None:
+    assert read_series(written(tmp_path, "dates.csv", "\n".join(["time,bit/s", *rows]))).start == start
+
+
+def test_dates_that_nothing_decides_are_asked_about(tmp_path: Path) -> None:
+    text = "time,bit/s\n1/3/2026 00:00,1\n2/3/2026 00:00,1\n4/3/2026 00:00,2\n"
+    mixed = "time,bit/s\n13/3/2026 00:00,1\n3/14/2026 00:00,1\n"
+    far = "time,bit/s\n1/2/2026 00:00,1\n12/11/2026 00:00,1\n"
+    assert read_series(written(tmp_path, "a.csv", text), gaps="drop").start == datetime(2026, 3, 1)
+    for wrong in (mixed, far):
+        with pytest.raises(FileProblem, match="2026-11-28 13:05"):
+            read_series(written(tmp_path, "b.csv", wrong))
+
+
+def test_totals_of_a_collector_with_a_row_for_each_key_are_added(tmp_path: Path) -> None:
+    rows = [
+        *("stamp_inserted,ip_proto,packets,bytes", "2026-11-28 00:00:00,tcp,2,3000", "2026-11-28 00:00:00,udp,1,750"),
+        *("2026-11-28 00:05:00,tcp,2,7500", "2026-11-28 00:05:00,udp,1,0"),
+    ]
+    assert read_series(written(tmp_path, "acct.csv", "\n".join(rows))).l2_bps == (100.0, 200.0)
+
+
+MUTATIONS_PER_FORMAT = 137
+"""Eleven formats: 1,507 mutations."""
+
+
+def mutated(text: str, random_of: random.Random) -> str:
+    """Change characters, cut, repeat or move lines, or put in what breaks readers."""
+    lines = text.splitlines()
+    kind = random_of.randrange(6)
+    if kind == 0:
+        return text[: random_of.randrange(len(text))]
+    if kind == 1:
+        at = random_of.randrange(len(text))
+        return text[:at] + random_of.choice('0123456789-+.eE,;:"{}[]<>\x00\n #nü') + text[at + 1 :]
+    if kind == 2:
+        at = random_of.randrange(len(lines))
+        return "\n".join([*lines[:at], lines[random_of.randrange(len(lines))], *lines[at:]])
+    if kind == 3:
+        at, other = random_of.randrange(len(lines)), random_of.randrange(len(lines))
+        lines[at], lines[other] = lines[other], lines[at]
+        return "\n".join(lines)
+    if kind == 4:
+        at = random_of.randrange(len(text))
+        return (
+            text[:at]
+            + random_of.choice(["1e400", "9" * 30, "nan", "-1", "null", "1e18 Gb/s", "9999-12-31"])
+            + text[at:]
+        )
+    for _ in range(20):
+        at = random_of.randrange(len(text))
+        text = text[:at] + random_of.choice("0123456789") + text[at + 1 :]
+    return text
+
+
+@pytest.mark.parametrize(("name", "text"), [(case[0], case[1]) for case in CASES], ids=[case[0] for case in CASES])
+def test_a_mutated_file_is_a_possible_series_or_a_fault_with_words(
+    tmp_path: Path, name: str, text: Callable[[], str]
+) -> None:
+    original = text()
+    random_of = random.Random(name)
+    outcomes = {"read": 0, "refused": 0}
+    for _ in range(MUTATIONS_PER_FORMAT):
+        path = written(tmp_path, name, mutated(original, random_of))
+        try:
+            series = read_series(path)
+            assert all(0.0 <= rate <= 1e15 for rate in series.l2_bps)
+            day = mean_day(series, 300.0)
+            assert all(0.0 <= rate <= 1e15 for rate in day.l2_bps)
+            outcomes["read"] += 1
+        except (FileProblem, ModelProblem):
+            outcomes["refused"] += 1
+    assert all(outcomes.values()), outcomes

@@ -42,7 +42,7 @@ _MAX_GROUPS = 50
 _KINDS = (
     ("platform", re.compile(r"platform|psys", re.IGNORECASE)),
     ("dram", re.compile(r"dram", re.IGNORECASE)),
-    ("package", re.compile(r"package|pkg", re.IGNORECASE)),
+    ("package", re.compile(r"package|pkg|energy_uj", re.IGNORECASE)),
     ("core", re.compile(r"core|pp[01]", re.IGNORECASE)),
     ("gpu", re.compile(r"gpu", re.IGNORECASE)),
 )

@@ -1,0 +1,178 @@
+"""Energy counters and watts over time, as Linux, Kepler and node_exporter give them, become power models."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from routecast.errors import FileProblem, FitProblem
+from routecast.load.series.reading import read_series
+from routecast.power._energy_series import PowerOverTime, read_power_over_time
+from routecast.power.curve import LinearPower
+from routecast.power.fits import fit_file, model_for
+
+START_S = 1_795_824_000
+RANGE_UJ = 262_143_328_850
+"""``max_energy_range_uj`` of the package domain of Intel processors with units of 2**-14 J."""
+
+
+def watts_at(step: int) -> int:
+    """60 W without load and 100 W at full load, which is reached in step 60 and 120."""
+    return 60 + 40 * (step % 61) // 60
+
+
+def bytes_per_s(step: int) -> int:
+    return 1_000_000 * (step % 61)
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def power_of(path: Path) -> PowerOverTime:
+    power = read_power_over_time(path)
+    assert power is not None
+    return power
+
+
+def rapl(*, header: str = "time,energy_uj", extra: str = "") -> str:
+    """Readings each minute at 80 W, which wrap after 262,143 J: about every 55 minutes."""
+    rows = [f"{START_S + 60 * at},{(200_000_000_000 + 80 * 60_000_000 * at) % RANGE_UJ}{extra}" for at in range(200)]
+    return "\n".join([header, *rows]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("header", "extra"), [("time,energy_uj", ""), ("time,energy_uj,max_energy_range_uj", f",{RANGE_UJ}")]
+)
+def test_microjoules_that_wrap_are_watts_without_a_break(tmp_path: Path, header: str, extra: str) -> None:
+    power = power_of(written(tmp_path, "rapl.csv", rapl(header=header, extra=extra)))
+    assert [sample.power_w for sample in power.samples] == pytest.approx([80.0] * 199)
+    assert not power.has_load
+    assert any("wrapped 4 times" in note for note in power.notes)
+
+
+def test_a_counter_that_restarts_leaves_its_interval_out(tmp_path: Path) -> None:
+    rows = [f"{START_S + 60 * at},{4800 * at if at < 5 else 4800 * (at - 5)}" for at in range(10)]
+    power = power_of(written(tmp_path, "restart.csv", "\n".join(["time,package_joules_total", *rows])))
+    assert [sample.power_w for sample in power.samples] == pytest.approx([80.0] * 8)
+    assert any("left out" in note for note in power.notes)
+
+
+def test_watts_without_a_load_are_a_model_of_their_mean_and_it_is_said(tmp_path: Path) -> None:
+    path = written(tmp_path, "rapl.csv", rapl())
+    assert model_for(path) == "linear"
+    (fit,) = fit_file(path, "linear")
+    assert isinstance(fit.model, LinearPower)
+    assert (fit.model.idle_w, fit.model.full_w) == pytest.approx((80.0, 80.0))
+    assert fit.model.scope == "package"
+    assert any("not known" in note for note in fit.notes)
+    assert any("mean watts at every load" in note for note in fit.notes)
+    with pytest.raises(FitProblem, match="leave out --model"):
+        fit_file(path, "monotone")
+
+
+def exposition(*, kepler: bool, stamped: bool) -> str:
+    """Scrapes each minute; node_exporter dates them by node_time_seconds, or each line has its milliseconds."""
+    name = "kepler_node_package_joules_total" if kepler else "node_rapl_package_joules_total"
+    labels = ('{instance="n",package="0",mode="dynamic"}', '{instance="n",package="0",mode="idle"}')
+    labels = labels if kepler else ('{index="0",path="/sys/class/powercap/intel-rapl:0"}', "")
+    lines = [f"# HELP {name} Energy in joules", f"# TYPE {name} counter"]
+    joules, octets = 5000, 10**9
+    for at in range(122):
+        end = f" {(START_S + 60 * at) * 1000}" if stamped else ""
+        lines.append(f"{name}{labels[0]} {joules / 2 if labels[1] else joules}{end}")
+        if labels[1]:
+            lines.append(f"{name}{labels[1]} {joules / 2}{end}")
+        lines += [f'go_gc_duration_seconds{{quantile="0"}} 1e-05{end}', f'other_total{{a="b}}",c="\\"x"}} 7{end}']
+        if not kepler:
+            lines.append(f'node_network_receive_bytes_total{{device="eth0"}} {octets}{end}')
+        if not stamped:
+            lines.append(f"node_time_seconds {START_S + 60 * at}.0")
+        joules += 60 * watts_at(at)
+        octets += 60 * bytes_per_s(at)
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("stamped", [False, True])
+def test_node_exporters_energy_and_traffic_are_watts_over_load(tmp_path: Path, stamped: bool) -> None:
+    path = written(tmp_path, "node.prom", exposition(kepler=False, stamped=stamped))
+    (fit,) = fit_file(path, model_for(path))
+    assert isinstance(fit.model, LinearPower)
+    assert fit.model.idle_w == pytest.approx(60.0, abs=1.0)  # watts are rounded down to whole ones
+    assert fit.model.full_w == pytest.approx(100.0, abs=1.0)
+    assert any("Prometheus text format" in note for note in fit.notes)
+    assert any('"node_network_receive_bytes_total' in note and "load 1" in note for note in fit.notes)
+
+
+def test_keplers_idle_and_dynamic_joules_are_added(tmp_path: Path) -> None:
+    path = written(tmp_path, "kepler.prom", exposition(kepler=True, stamped=True))
+    (fit,) = fit_file(path, model_for(path))
+    mean_w = sum(watts_at(at) for at in range(121)) / 121
+    assert fit.parameters["idle_w"].value == pytest.approx(mean_w)
+
+
+def test_one_scrape_has_no_power_and_the_remedy_works(tmp_path: Path) -> None:
+    scrape = 'kepler_node_package_joules_total{package="0"} %d\nkepler_node_dram_joules_total{package="0"} %d\n'
+    path = written(tmp_path, "one.prom", scrape % (100, 10))
+    with pytest.raises(FileProblem, match="# time %s"):
+        model_for(path)
+    path.write_text(f"# time {START_S}\n{scrape % (100, 10)}# time {START_S + 60}\n{scrape % (4900, 610)}")
+    assert [sample.power_w for sample in power_of(path).samples] == [90.0]
+
+
+def test_the_whole_machine_covers_its_packages(tmp_path: Path) -> None:
+    text = "time,package_joules,psys_joules\n0,0,0\n60,4800,6000\n120,9600,12000\n"
+    power = power_of(written(tmp_path, "psys.csv", text))
+    assert [sample.power_w for sample in power.samples] == [100.0, 100.0]
+    assert power.scope == "server"
+
+
+def test_a_range_query_of_joules_is_read(tmp_path: Path) -> None:
+    values = [[START_S + 60 * at, str(4800 * at)] for at in range(10)]
+    result = [{"metric": {"__name__": "node_rapl_package_joules_total", "index": "0"}, "values": values}]
+    text = json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}})
+    power = power_of(written(tmp_path, "range.json", text))
+    assert [sample.power_w for sample in power.samples] == pytest.approx([80.0] * 9)
+
+
+def test_a_profile_of_energy_names_the_command_that_fits_it(tmp_path: Path) -> None:
+    for name, text in (("rapl.csv", rapl()), ("kepler.prom", exposition(kepler=True, stamped=True))):
+        with pytest.raises(FileProblem, match="routecast power fit"):
+            read_series(written(tmp_path, name, text))
+
+
+def test_tables_of_power_samples_are_no_power_over_time(tmp_path: Path) -> None:
+    for text in (
+        "power_w,load_ratio\n60,0\n100,1\n",
+        "server,w_0,w_100\na,60,100\n",
+        "device,path,n,mean_w\nr,base,1,9\n",
+    ):
+        assert read_power_over_time(written(tmp_path, "table.csv", text)) is None
+
+
+def test_a_unit_that_gives_megawatts_is_refused(tmp_path: Path) -> None:
+    text = "time,joules\n0,0\n60,4800000000\n120,9600000000\n"
+    with pytest.raises(FileProblem, match="is the unit right"):
+        read_power_over_time(written(tmp_path, "wrong.csv", text))
+
+
+def test_mutated_energy_files_are_possible_watts_or_a_fault_with_words(tmp_path: Path) -> None:
+    from tests.load.test_series_formats import mutated
+
+    originals = [rapl(), exposition(kepler=False, stamped=False), exposition(kepler=True, stamped=True)]
+    random_of = random.Random(1)
+    outcomes = {"read": 0, "refused": 0}
+    for number in range(450):
+        path = written(tmp_path, "energy.txt", mutated(originals[number % 3], random_of))
+        try:
+            for fit in fit_file(path, model_for(path)):
+                assert all(0.0 <= parameter.value <= 1e6 for parameter in fit.parameters.values())
+            outcomes["read"] += 1
+        except (FileProblem, FitProblem):
+            outcomes["refused"] += 1
+    assert all(outcomes.values()), outcomes
