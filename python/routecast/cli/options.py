@@ -447,7 +447,7 @@ class DayOptions:
         """
         from routecast.load.series import DAY_S
         from routecast.load.series.reading import read_series
-        from routecast.load.series.shapes import mean_day, resampled, scaled_to_peak, synthetic_day
+        from routecast.load.series.shapes import mean_day, resampled, scaled_to_peak, synthetic_day, whole_step_of_day
         from routecast.quantity import parse_bit_rate_bps, parse_duration_s, parse_rate_pps
 
         peak_bps = None
@@ -466,7 +466,7 @@ class DayOptions:
         else:
             traffic = synthetic_day(mean_bps=peak_bps)
         step = self.step or step
-        step_s = traffic.step_s if step is None else parse_duration_s(step)
+        step_s = whole_step_of_day(traffic.step_s) if step is None else parse_duration_s(step)
         is_day = traffic.start is None and traffic.duration_s == DAY_S
         day = resampled(traffic, step_s) if is_day else mean_day(traffic, step_s)
         return day if peak_bps is None else scaled_to_peak(day, peak_bps)

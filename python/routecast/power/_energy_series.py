@@ -113,7 +113,7 @@ def _power_over_time(table: SeriesTable, energy: Mapping[int, float], power: Map
         notes.append(f"{len(watts) - len(known):,} of {len(watts):,} intervals are unknown and left out")
     names = " + ".join(f'"{table.names[index][:60]}"' for index in list(chosen)[:4])
     unit = "energy counters" if energy else "power"
-    first = f"read as {table.format_name or 'columns'}: {unit} {names}, {len(known):,} intervals"
+    first = f"read as {table.format_name or 'CSV'}: {unit} {names}, {len(known):,} intervals"
     scope = "package" if kinds & {"package", "dram", "core"} else "server"
     return PowerOverTime(samples=_grouped(known), scope=scope, notes=(first, *table.notes, *notes, load_note))
 

@@ -198,7 +198,8 @@ def _note(table: SeriesTable, chosen: Sequence[tuple[int, SeriesUnit]], rule: st
     listed = " + ".join(names[:4]) + (f" + {len(names) - 4} more" if len(names) > 4 else "")
     unit = chosen[0][1].text or "the given unit"
     reason = f" ({table.unit_reason})" if table.unit_reason and table.unit(chosen[0][0]) else ""
-    return f"read as {table.format_name or 'columns'}: {listed} in {unit}{reason}{_RULES[rule]}"
+    preposition = "as" if chosen[0][1].per != "second" else "in"
+    return f"read as {table.format_name or 'CSV'}: {listed} {preposition} {unit}{reason}{_RULES[rule]}"
 
 
 def _no_unit(table: SeriesTable, columns: Sequence[int]) -> FileProblem:

@@ -17,6 +17,7 @@ __all__ = ["read_series_table"]
 _NOTE = "# note:"
 _MAX_BYTES = 500_000_000
 _HEAD_LINE = re.compile(r"\ufeff?\"?(?:Title|Vertical Label|Start Date|Graph ID|Host ID|Step)\s*:", re.IGNORECASE)
+_DECIMAL_COMMA = re.compile(r"[-+]?\d+,(\d+)(?:[eE][-+]?\d+)?(?:\s*[A-Za-z/]+)?$")
 _DATE_TITLES = frozenset({"date", "time", "datetime", "timestamp"})
 _LABEL_UNIT = re.compile(
     r"(?<![A-Za-z])(?P<prefix>kilo|mega|giga|[kMG])?(?P<unit>bits?|bytes?|octets?|b|B)"
@@ -44,6 +45,8 @@ def read_series_table(path: Path) -> SeriesTable:
 def _csv(path: Path, text: str) -> SeriesTable:
     lines = text.splitlines()
     numbered = [(n, line) for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]
+    if numbered and re.fullmatch(r"sep=[,;\t]", numbered[0][1].strip()):  # written for Excel
+        numbered.pop(0)
     head: dict[str, str] = {}
     if numbered and _HEAD_LINE.match(numbered[0][1]):
         numbered, head = _without_head(str(path), numbered)
@@ -76,6 +79,8 @@ def _csv(path: Path, text: str) -> SeriesTable:
     ]
     if problems:
         raise FileProblem(str(path), shortened(problems))
+    if delimiter != ",":
+        rows = _with_decimal_points(rows, len(header))
     return SeriesTable(
         path=str(path),
         names=tuple(header),
@@ -84,6 +89,22 @@ def _csv(path: Path, text: str) -> SeriesTable:
         notes=tuple(line.removeprefix(_NOTE).strip() for line in lines if line.startswith(_NOTE)),
         **_from_head(head, header),
     )
+
+
+def _with_decimal_points(rows: list[list[str]], width: int) -> list[list[str]]:
+    """Return rows with points for decimal commas, in columns where some comma cannot separate thousands."""
+    decimal = {
+        index
+        for index in range(width)
+        if any((match := _DECIMAL_COMMA.match(row[index])) and len(match[1]) != 3 for row in rows)
+    }
+    return [
+        [
+            cell.replace(",", ".") if index in decimal and _DECIMAL_COMMA.match(cell) else cell
+            for index, cell in enumerate(row)
+        ]
+        for row in rows
+    ]
 
 
 def _without_head(path: str, numbered: list[tuple[int, str]]) -> tuple[list[tuple[int, str]], dict[str, str]]:

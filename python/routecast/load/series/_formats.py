@@ -193,6 +193,7 @@ def _of_rrd(
     if not step_s > 0:
         raise FileProblem(path, [Problem("", f"is {format_name} with one step or steps of no length: fetch more")])
     unknown = len(times) - (kept - first)
+    units = [_rrd_unit(name) for name in names]
     return SeriesTable(
         path=path,
         names=("time", *names),
@@ -203,10 +204,13 @@ def _of_rrd(
         places=tuple(places[first:kept]),
         notes=(f"{unknown:,} unknown steps (nan) at the ends are left out",) if unknown else (),
         format_name=format_name,
-        units=("", *(_rrd_unit(name) for name in names)),
-        unit_reason="an RRD stores the rate of its counter, and interfaces count bytes",
+        units=("", *units),
+        unit_reason=_RRD_BITS if any("bit" in unit for unit in units) else _RRD_BYTES,
     )
 
+
+_RRD_BYTES = "an RRD stores the rate of its counter, and interfaces count bytes"
+_RRD_BITS = "an RRD stores rates, and the legend says bits"
 
 _RRD_NAMES = re.compile(
     r"ds[01]|(?:if|hc)*(?:in|out)_?octets|(?:traffic|if|bytes|octets)?_?(?:in|out)(?:_?bytes)?|rx|tx|rx_?bytes|tx_?bytes|"

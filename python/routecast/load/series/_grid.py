@@ -101,7 +101,7 @@ def put_on_grid(samples: Sequence[tuple[datetime, float]], step_s: float | None)
     if problems:
         return None, [
             *shortened(problems),
-            Problem("", 'the steps are uneven: give a step and gaps="hold" to average the samples over the steps'),
+            Problem("", "the steps are uneven: --gaps hold averages the samples over equal steps"),
         ]
     notes = (
         (f"{_count(moved, 'sample')} within {_JITTER_RATIO:.0%} of a step of its time: moved there",) if moved else ()
@@ -273,7 +273,12 @@ def counter_pieces(
                 continue
             wraps.append(two[0])
         pieces.append(Piece(begin=first[0], end=two[0], bits=counts * bits_per_count))
-    notes = [
+    limit = size / median_s if median_s else math.inf
+    narrow = []
+    if counter_bits == 32 and math.isfinite(max_rate) and max_rate > limit / 2.0:
+        most = format_bps(limit * bits_per_count)
+        narrow.append(f"32 bits read every {median_s:g} s count at most {most}: above it the rates are too low")
+    notes = narrow + [
         f"the counter {words} {len(cases)} {'time' if len(cases) == 1 else 'times'}, first at {cases[0]}{done}"
         for cases, words, done in (
             (wraps, f"of {counter_bits} bits wrapped", ": added"),

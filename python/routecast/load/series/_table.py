@@ -34,6 +34,9 @@ class TrafficSeries:
         default=(),
     )
     source: str = field("Source of the series, for reports", default="")
+    read_as: str = field(
+        "What a file was taken for; empty for one column with a unit; the notes have it too", default=""
+    )
     notes: tuple[str, ...] = field("Remarks on gaps, zeros and scaling", default=())
 
     @property

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
 from routecast.errors import FileProblem, ModelProblem, Problem
-from routecast.load.series._columns import MISSING, chosen_columns, number, time_index
+from routecast.load.series._columns import MISSING, chosen_columns, direction, number, time_index
 from routecast.load.series._files import read_series_table
 from routecast.load.series._grid import (
     Grid,
@@ -38,11 +39,12 @@ __all__ = ["Gaps", "read_series", "shipped_series"]
 
 Gaps = Literal["refuse", "hold", "interpolate", "drop"]
 
-_FLOW_NAMES = (
-    ("start", "ts", "first", "first_seen", "starttime", "start_time", "t_first"),
-    ("end", "te", "last", "last_seen", "endtime", "end_time", "t_last"),
-    ("bytes", "ibyt", "octets", "in_bytes", "in_octets", "octetdeltacount"),
-)
+_FLOW_STARTS = ("start", "ts", "first", "first_seen", "firstseen", "starttime", "start_time", "t_first")
+_FLOW_ENDS = ("end", "te", "last", "last_seen", "lastseen", "endtime", "end_time", "t_last")
+_FLOW_DURATIONS = ("duration", "td")
+_FLOW_AMOUNTS = ("bytes", "ibyt", "octets", "in_bytes", "in_octets", "octetdeltacount")
+_FLOW_RETURNS = ("obyt", "out_bytes", "out_octets")
+"""Bytes of the opposite direction of a two-way record, as ``nfdump -B`` writes them."""
 _SUFFIX = ".series.csv"
 _MAX_BPS = 1e15
 """The highest rate that is read: 1 Pbit/s is above every link and every router."""
@@ -103,9 +105,9 @@ def read_series(
     try:
         if flows:
             grid, notes = _flow_grid(table, flows, step or 60.0)
-            line = Timeline([], [], [])
+            read_as, line = "read as flow records", Timeline([], [], [])
         else:
-            grid, notes, line = _sample_grid(table, column, time_column, unit, step, gaps)
+            grid, notes, read_as, line = _sample_grid(table, column, time_column, unit, step, gaps)
         oddity_notes = oddities(grid.start, grid.step_s, grid.values)
     except ModelProblem as problem:
         raise FileProblem(source, problem.problems) from problem
@@ -130,6 +132,7 @@ def read_series(
             ((time - grid.start) / timedelta(seconds=1), ahead / timedelta(seconds=1)) for time, ahead in line.changes
         ),
         source=source,
+        read_as=read_as,
         notes=(*table.notes, *notes, *grid.notes, *oddity_notes),
     )
     _refuse_impossible(series)
@@ -141,7 +144,7 @@ def read_series(
 
 def _sample_grid(
     table: SeriesTable, column: str | None, time_column: str | None, unit: str | None, step_s: float | None, gaps: Gaps
-) -> tuple[Grid, list[str], Timeline]:
+) -> tuple[Grid, list[str], str, Timeline]:
     time_at = time_index(table, time_column)
     chosen = chosen_columns(table, column, unit, time_at)
     line = _timeline(table, time_at)
@@ -156,7 +159,7 @@ def _sample_grid(
         grids.append(grid)
         name = f'"{table.names[index][:60]}": ' if len(columns) > 1 else ""
         notes += [f"{name}{remark}" for remark in remarks]
-    return summed(grids), [*notes, *line.notes], line
+    return summed(grids), [*notes, *line.notes], chosen.note, line
 
 
 def _timeline(table: SeriesTable, time_at: int) -> Timeline:
@@ -198,8 +201,9 @@ def _column_grid(
     grid_or_none, problems = put_on_grid(samples, step_s)
     if grid_or_none is not None:
         return grid_or_none, notes
-    if step_s is None or gaps != "hold" or len(samples) < 2:
+    if gaps != "hold" or len(samples) < 2:
         raise FileProblem(table.path, problems)
+    step_s = step_s or step_between([time for time, _ in samples])
     held = spread(held_pieces(samples), step_s, complete_only=True)
     return held, [*notes, f"uneven samples, each held until the next and averaged over {step_s:g} s"]
 
@@ -220,8 +224,9 @@ def _values(table: SeriesTable, index: int, meaning: SeriesUnit, gaps: Gaps) -> 
     values: list[float] = []
     problems: list[Problem] = []
     negative: list[str] = []
+    is_drawn_down = _is_drawn_down(table, index, meaning)
     for row, place in zip(table.rows, table.places, strict=True):
-        text = row[index]
+        text = row[index].removeprefix("-") if is_drawn_down else row[index]
         try:
             value = math.nan if text.lower() in MISSING else number(text, meaning)
         except ValueError as problem:
@@ -247,7 +252,18 @@ def _values(table: SeriesTable, index: int, meaning: SeriesUnit, gaps: Gaps) -> 
     if problems:
         raise FileProblem(table.path, shortened(problems))
     notes = [f"{len(negative)} negative values, first at {negative[0]}: taken as missing"] if negative else []
+    if is_drawn_down:
+        notes.append("all values are negative, as graphs draw one direction downwards: read without their sign")
     return values, notes
+
+
+def _is_drawn_down(table: SeriesTable, index: int, meaning: SeriesUnit) -> bool:
+    """Return whether a rate of a named direction has no positive value, as graphs of both directions show it."""
+    if meaning.per != "second" or not direction(table.names[index]):
+        return False
+    texts = [row[index] for row in table.rows if row[index].lower() not in MISSING]
+    signed = [text for text in texts if text.startswith("-")]
+    return len(signed) > 1 and all(text.startswith("-") or text.strip("0.") == "" for text in texts)
 
 
 def _refuse_impossible(series: TrafficSeries) -> None:
@@ -258,33 +274,61 @@ def _refuse_impossible(series: TrafficSeries) -> None:
         raise FileProblem(series.source, [Problem("", message)])
 
 
-def _flow_columns(table: SeriesTable) -> tuple[int, int, int] | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FlowColumns:
+    """Columns of flow records; a record has an end or a duration."""
+
+    start: int
+    end: int | None
+    duration: int | None
+    amounts: tuple[int, ...]
+
+
+def _flow_columns(table: SeriesTable) -> _FlowColumns | None:
     lower = [name.lower() for name in table.names]
-    columns = [next((lower.index(name) for name in names if name in lower), None) for names in _FLOW_NAMES]
-    start, end, amount = columns
-    return None if start is None or end is None or amount is None else (start, end, amount)
+
+    def first(names: Sequence[str]) -> int | None:
+        return next((lower.index(name) for name in names if name in lower), None)
+
+    start, end, amount = first(_FLOW_STARTS), first(_FLOW_ENDS), first(_FLOW_AMOUNTS)
+    duration, opposite = first(_FLOW_DURATIONS), first(_FLOW_RETURNS)
+    if start is None or amount is None or (end is None and duration is None):
+        return None
+    amounts = (amount,) if opposite is None else (amount, opposite)
+    return _FlowColumns(start=start, end=end, duration=duration, amounts=amounts)
 
 
-def _flow_grid(table: SeriesTable, columns: tuple[int, int, int], step_s: float) -> tuple[Grid, list[str]]:
+def _flow_piece(row: Sequence[str], columns: _FlowColumns) -> Piece:
+    """Return the bits of a record. Raises ValueError: its times or bytes are wrong."""
+    if columns.end is not None:
+        begin, end = local_times([parse_time(row[columns.start]), parse_time(row[columns.end])])
+    else:
+        (begin,) = local_times([parse_time(row[columns.start])])
+        end = begin + timedelta(seconds=number(row[columns.duration or 0]))
+    if end < begin:
+        raise ValueError(f"ends at {end}, before it begins at {begin}")
+    total = 0.0
+    for at in columns.amounts:
+        amount = number(row[at])
+        if amount < 0.0 or math.isnan(amount):
+            raise ValueError(f'"{row[at][:40]}" is no number of bytes')
+        total += amount
+    return Piece(begin=begin, end=end, bits=8.0 * total)
+
+
+def _flow_grid(table: SeriesTable, columns: _FlowColumns, step_s: float) -> tuple[Grid, list[str]]:
     pieces: list[Piece] = []
     problems: list[Problem] = []
     for row, place in zip(table.rows, table.places, strict=True):
-        begin_text, end_text, bytes_text = (row[at] for at in columns)
         try:
-            begin, end = local_times([parse_time(begin_text), parse_time(end_text)])
-            amount = number(bytes_text)
-            if end < begin:
-                raise ValueError(f"ends at {end}, before it begins at {begin}")
-            if amount < 0.0 or math.isnan(amount):
-                raise ValueError(f'"{bytes_text}" is no number of bytes')
+            pieces.append(_flow_piece(row, columns))
         except (ValueError, OverflowError) as problem:
             problems.append(Problem(place, str(problem)))
-            continue
-        pieces.append(Piece(begin=begin, end=end, bits=8.0 * amount))
     if problems or not pieces:
         raise FileProblem(table.path, shortened(problems) or [Problem("", "holds no flow records")])
     grid = spread(pieces, step_s, complete_only=False)
+    names = " + ".join(f'"{table.names[at]}"' for at in columns.amounts)
     return grid, [
-        f"{len(pieces):,} flow records spread evenly over their durations; the first and the last steps lack flows "
-        "that the collector exported before or after the file"
+        f"{len(pieces):,} flow records ({names}) spread evenly over their durations; the first and the last steps lack "
+        "flows that the collector exported before or after the file"
     ]

@@ -16,7 +16,16 @@ from routecast.load.series._table import DAY_S, TrafficSeries
 from routecast.quantity import format_bps
 from routecast.quantity.quantile import quantile as quantile_of
 
-__all__ = ["Filling", "filled", "mean_day", "quantile_day", "resampled", "scaled_to_peak", "synthetic_day"]
+__all__ = [
+    "Filling",
+    "filled",
+    "mean_day",
+    "quantile_day",
+    "resampled",
+    "scaled_to_peak",
+    "synthetic_day",
+    "whole_step_of_day",
+]
 
 Filling = Literal["hold", "interpolate", "drop"]
 """Treatment of missing steps: repeat the last value, interpolate between the neighbours, or leave them missing."""
@@ -43,6 +52,14 @@ def resampled(series: TrafficSeries, step_s: float) -> TrafficSeries:
     left = len(series.l2_bps) - whole
     note = (f"the last {left} steps of {series.step_s:g} s fill no step of {step_s:g} s: left out",) if left else ()
     return replace(series, step_s=step_s, l2_bps=rates, notes=(*series.notes, *note))
+
+
+def whole_step_of_day(step_s: float) -> float:
+    """Return the step if it divides a day, or else the next longer one that does (a day if it is longer than that)."""
+    steps = int(DAY_S / step_s + 1e-9)
+    if steps >= 1 and abs(steps * step_s - DAY_S) <= 1e-6:
+        return step_s
+    return next((DAY_S / count for count in range(max(steps, 1), 0, -1) if DAY_S % count == 0), DAY_S)
 
 
 def mean_day(series: TrafficSeries, step_s: float) -> TrafficSeries:
