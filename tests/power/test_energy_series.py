@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
+from tool_series import RANGE_UJ, START_S, exposition, mutated, rapl, watts_at, written
 
 from routecast.errors import FileProblem, FitProblem
 from routecast.load.series.reading import read_series
@@ -14,36 +15,11 @@ from routecast.power._energy_series import PowerOverTime, read_power_over_time
 from routecast.power.curve import LinearPower
 from routecast.power.fits import fit_file, model_for
 
-START_S = 1_795_824_000
-RANGE_UJ = 262_143_328_850
-"""``max_energy_range_uj`` of the package domain of Intel processors with units of 2**-14 J."""
-
-
-def watts_at(step: int) -> int:
-    """60 W without load and 100 W at full load, which is reached in step 60 and 120."""
-    return 60 + 40 * (step % 61) // 60
-
-
-def bytes_per_s(step: int) -> int:
-    return 1_000_000 * (step % 61)
-
-
-def written(folder: Path, name: str, text: str) -> Path:
-    path = folder / name
-    path.write_text(text, encoding="utf-8")
-    return path
-
 
 def power_of(path: Path) -> PowerOverTime:
     power = read_power_over_time(path)
     assert power is not None
     return power
-
-
-def rapl(*, header: str = "time,energy_uj", extra: str = "") -> str:
-    """Readings each minute at 80 W, which wrap after 262,143 J: about every 55 minutes."""
-    rows = [f"{START_S + 60 * at},{(200_000_000_000 + 80 * 60_000_000 * at) % RANGE_UJ}{extra}" for at in range(200)]
-    return "\n".join([header, *rows]) + "\n"
 
 
 @pytest.mark.parametrize(
@@ -74,28 +50,6 @@ def test_watts_without_a_load_are_a_model_of_their_mean_and_it_is_said(tmp_path:
     assert any("mean watts at every load" in note for note in fit.notes)
     with pytest.raises(FitProblem, match="leave out --model"):
         fit_file(path, "monotone")
-
-
-def exposition(*, kepler: bool, stamped: bool) -> str:
-    """Scrapes each minute; node_exporter dates them by node_time_seconds, or each line has its milliseconds."""
-    name = "kepler_node_package_joules_total" if kepler else "node_rapl_package_joules_total"
-    labels = ('{instance="n",package="0",mode="dynamic"}', '{instance="n",package="0",mode="idle"}')
-    labels = labels if kepler else ('{index="0",path="/sys/class/powercap/intel-rapl:0"}', "")
-    lines = [f"# HELP {name} Energy in joules", f"# TYPE {name} counter"]
-    joules, octets = 5000, 10**9
-    for at in range(122):
-        end = f" {(START_S + 60 * at) * 1000}" if stamped else ""
-        lines.append(f"{name}{labels[0]} {joules / 2 if labels[1] else joules}{end}")
-        if labels[1]:
-            lines.append(f"{name}{labels[1]} {joules / 2}{end}")
-        lines += [f'go_gc_duration_seconds{{quantile="0"}} 1e-05{end}', f'other_total{{a="b}}",c="\\"x"}} 7{end}']
-        if not kepler:
-            lines.append(f'node_network_receive_bytes_total{{device="eth0"}} {octets}{end}')
-        if not stamped:
-            lines.append(f"node_time_seconds {START_S + 60 * at}.0")
-        joules += 60 * watts_at(at)
-        octets += 60 * bytes_per_s(at)
-    return "\n".join(lines) + "\n"
 
 
 @pytest.mark.parametrize("stamped", [False, True])
@@ -162,8 +116,6 @@ def test_a_unit_that_gives_megawatts_is_refused(tmp_path: Path) -> None:
 
 
 def test_mutated_energy_files_are_possible_watts_or_a_fault_with_words(tmp_path: Path) -> None:
-    from tests.load.test_series_formats import mutated
-
     originals = [rapl(), exposition(kepler=False, stamped=False), exposition(kepler=True, stamped=True)]
     random_of = random.Random(1)
     outcomes = {"read": 0, "refused": 0}

@@ -51,7 +51,7 @@ def cluster(
         typer.Option(
             "--trace",
             metavar="FILE|NAME",
-            help="Series of traffic: CSV, Parquet, abilene, geant.",
+            help="Series of traffic: a table, a monitoring tool's file, abilene, geant.",
             rich_help_panel=TRAFFIC,
             autocompletion=_series,
         ),

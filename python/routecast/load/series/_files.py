@@ -55,9 +55,10 @@ def _csv(path: Path, text: str) -> SeriesTable:
     numbered = numbered[:summary]
     if not numbered:
         raise FileProblem(str(path), [Problem("", "is empty: a series has a header and one sample per line")])
-    # The second line determines the delimiter, because titles may contain any character.
-    sample = numbered[min(1, len(numbered) - 1)][1]
-    delimiter = max(",;\t", key=sample.count)
+    # The second line determines the delimiter, because titles may contain any character; they decide only where commas
+    # may be those of decimals.
+    title, sample = numbered[0][1], numbered[min(1, len(numbered) - 1)][1]
+    delimiter = max(",;\t", key=lambda sign: (sample.count(sign), title.count(sign)))
     try:
         parsed = [[field.strip() for field in row] for row in csv.reader((t for _, t in numbered), delimiter=delimiter)]
     except csv.Error as problem:

@@ -146,7 +146,7 @@ def answer(case: ClusterCase, *, on_progress: Progress | None = None, keeps_inte
         on_gap=lambda gap: report(0, total, f"the best fleet, within {format_ratio(gap, 2)}"),
         keeps_interrupted=keeps_interrupted,
     )[0]
-    notes: list[str] = []
+    notes = [case.day.read_as] if case.day.read_as else []
     if design.is_interrupted:
         notes.append(
             "the search was interrupted: the fleet is the best so far, within "

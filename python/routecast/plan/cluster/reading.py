@@ -58,7 +58,7 @@ Share = Annotated[Number, Field(ge=0.0, le=10.0), Percentage()]
 class TrafficTable(FileModel):
     """``[traffic]``: a series of rates, and how the plan's load is derived from it."""
 
-    series: str = Field(description='Shipped series ("abilene", "geant"), or a CSV or Parquet file beside this one')
+    series: str = Field(description='Shipped series ("abilene", "geant"), or a file beside this one')
     column: str | None = Field(default=None, description="Column of the values; absent: the only column")
     time_column: str | None = Field(default=None, description="Column of the times")
     unit: str | None = Field(
@@ -302,6 +302,7 @@ def whole_days(series: TrafficSeries, days: int, peak_bps: float | None) -> Traf
         series,
         l2_bps=rates,
         start=series.start + timedelta(seconds=skipped * series.step_s),
+        clock_changes=(),
         notes=(*series.notes, f"{count} whole days"),
     )
     return whole if peak_bps is None else scaled_to_peak(whole, peak_bps)
