@@ -252,7 +252,9 @@ def power_day_command(
     *,
     profile: Annotated[
         str,
-        _profile_option("--profile", metavar="SERIES", help="A series of a table or monitoring tool, abilene, geant, or synthetic."),
+        _profile_option(
+            "--profile", metavar="SERIES", help="A table, a monitoring tool's file, abilene, geant, or synthetic."
+        ),
     ],
     of_day: DayOptions,
     capacity: Annotated[
@@ -373,7 +375,7 @@ def optimise(
     day: Annotated[
         str | None,
         _day_option(
-            "--day", metavar="SERIES", help="Plan a day: a series as of power day --profile, abilene, geant, or synthetic."
+            "--day", metavar="SERIES", help="Plan a day: a series as of `power day`, abilene, geant, or synthetic."
         ),
     ] = None,
     of_day: DayOptions,

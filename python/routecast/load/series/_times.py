@@ -23,6 +23,8 @@ _SINCE_1970 = ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6), (1e20, 1e9))
 """Numbers below each bound are seconds, milliseconds, microseconds and nanoseconds: each reaches the year 5138."""
 
 _HOUR = timedelta(hours=1)
+_MAX_CHANGES = 400
+"""Two changes a year for two centuries."""
 _CLOCK_MONTHS = frozenset({3, 4, 9, 10, 11})
 """Months in which clocks change, in the north and in the south."""
 
@@ -168,6 +170,8 @@ def _by_offsets(times: Sequence[datetime]) -> Timeline:
         ahead = (times[index].utcoffset() or timedelta(0)) - base
         if ahead != (changes[-1][1] if changes else timedelta(0)):
             changes.append((local[index], ahead))
+    if len(changes) > _MAX_CHANGES:
+        raise ValueError(f"the offset from UTC changes {len(changes):,} times: at most {_MAX_CHANGES} are read")
     return Timeline(local, changes, _notes(changes))
 
 

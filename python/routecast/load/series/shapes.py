@@ -74,7 +74,8 @@ def mean_day(series: TrafficSeries, step_s: float) -> TrafficSeries:
     """
     by_step: defaultdict[int, list[float]] = defaultdict(list)
     for _, step, rate in _by_day(series, step_s):
-        by_step[step].append(rate)
+        if not math.isnan(rate):
+            by_step[step].append(rate)
     return _day(series, step_s, by_step, fmean, "mean")
 
 
@@ -100,7 +101,8 @@ def quantile_day(series: TrafficSeries, step_s: float, quantile: float) -> Traff
         raise ModelProblem(_name(series), [Problem("quantile", f"{quantile} is outside 0 to 1")])
     cells: defaultdict[tuple[int, int], list[float]] = defaultdict(list)
     for day, step, rate in _by_day(series, step_s):
-        cells[day, step].append(rate)
+        if not math.isnan(rate):
+            cells[day, step].append(rate)
     by_step: defaultdict[int, list[float]] = defaultdict(list)
     for (_, step), rates in cells.items():
         by_step[step].append(fmean(rates))
@@ -219,7 +221,7 @@ def synthetic_day(
 
 
 def _by_day(series: TrafficSeries, step_s: float) -> list[tuple[int, int, float]]:
-    """Return (day, step of the day, rate) of every sample that is not missing."""
+    """Return (day, step of the day, rate) of every sample; NaN for a missing one."""
     _steps_of_day(_name(series), step_s)
     if step_s < series.step_s:
         raise ModelProblem(
@@ -235,9 +237,8 @@ def _by_day(series: TrafficSeries, step_s: float) -> list[tuple[int, int, float]
 
     result = []
     for index, rate in enumerate(series.l2_bps):
-        if not math.isnan(rate):
-            day, within_s = divmod(first_s + index * series.step_s + ahead_s(index * series.step_s), DAY_S)
-            result.append((int(day), int(within_s / step_s + 1e-9), rate))
+        day, within_s = divmod(first_s + index * series.step_s + ahead_s(index * series.step_s), DAY_S)
+        result.append((int(day), int(within_s / step_s + 1e-9), rate))
     return result
 
 
@@ -251,7 +252,8 @@ def _day(
     steps = _steps_of_day(_name(series), step_s)
     empty = [step for step in range(steps) if step not in by_step]
     notes: tuple[str, ...] = ()
-    if 0 < len(empty) * series.step_s <= _HOUR_S and len(empty) * step_s <= _HOUR_S:
+    dropped = {step for _, step, rate in _by_day(series, step_s) if math.isnan(rate)} if empty else set()
+    if empty and len(empty) * step_s <= _HOUR_S and not dropped.intersection(empty):
         notes = (_fill_hour(step_s, by_step, empty, steps),)
     elif empty:
         clock = _clock(empty[0] * step_s)
