@@ -247,3 +247,12 @@ def test_the_remedy_for_uneven_samples_works_without_a_step(tmp_path: Path) -> N
 @pytest.mark.parametrize(("step_s", "whole_s"), [(300.0, 300.0), (14.0, 15.0), (420.0, 432.0), (90_000.0, 86_400.0)])
 def test_a_step_that_does_not_divide_a_day_becomes_the_next_that_does(step_s: float, whole_s: float) -> None:
     assert whole_step_of_day(step_s) == whole_s
+
+
+def test_of_the_sources_of_an_rrd_only_bytes_in_and_out_are_traffic(tmp_path: Path) -> None:
+    rows = "".join(f"{MIDNIGHT + 300 * at}: 100.0 50.0 7.0 8.0 nan\n" for at in range(1, 4))
+    text = f"  INOCTETS  OUTOCTETS  INERRORS  INUCASTPKTS  INDISCARDS\n\n{rows}"
+    series = read_series(written(tmp_path, "port.txt", text))
+    assert series.l2_bps == (1200.0, 1200.0, 1200.0)
+    named = text.replace("INOCTETS", "eth0_in").replace("OUTOCTETS", "eth0_out").replace("INERRORS", "errors_in")
+    assert read_series(written(tmp_path, "named.txt", named)).l2_bps == (1200.0, 1200.0, 1200.0)

@@ -128,3 +128,14 @@ def test_mutated_energy_files_are_possible_watts_or_a_fault_with_words(tmp_path:
         except (FileProblem, FitProblem):
             outcomes["refused"] += 1
     assert all(outcomes.values()), outcomes
+
+
+def test_parts_of_the_energy_are_not_added_to_their_total(tmp_path: Path) -> None:
+    names = "kepler_node_cpu_joules_total,kepler_node_cpu_active_joules_total,kepler_node_cpu_idle_joules_total"
+    power = power_of(written(tmp_path, "kepler.csv", f"time,{names}\n0,0,0,0\n60,4800,1800,3000\n"))
+    assert power.samples[0].power_w == 80.0
+    zones = "package-0 energy_uj,core energy_uj,intel-rapl:0:1 energy_uj,dram energy_uj"
+    power = power_of(written(tmp_path, "zones.csv", f"time,{zones}\n0,0,0,0,0\n60,4800e6,1800e6,60e6,600e6\n"))
+    assert power.samples[0].power_w == 90.0
+    with pytest.raises(FileProblem, match="kepler_node"):
+        read_power_over_time(written(tmp_path, "pods.csv", "time,kepler_pod_cpu_joules_total\n0,0\n60,10\n"))

@@ -42,10 +42,13 @@ _MAX_GROUPS = 50
 _KINDS = (
     ("platform", re.compile(r"platform|psys", re.IGNORECASE)),
     ("dram", re.compile(r"dram", re.IGNORECASE)),
-    ("package", re.compile(r"package|pkg|energy_uj", re.IGNORECASE)),
-    ("core", re.compile(r"core|pp[01]", re.IGNORECASE)),
     ("gpu", re.compile(r"gpu", re.IGNORECASE)),
+    ("package", re.compile(r"package|pkg", re.IGNORECASE)),
+    ("core", re.compile(r"core|pp[01]|rapl:\d+:\d+", re.IGNORECASE)),
+    ("package", re.compile(r"energy_uj", re.IGNORECASE)),
 )
+_PART = re.compile(r"_(?:container|pod|process|vm)_")
+_SHARE = re.compile(r"_(?:active|idle)_(?:joules|watts)")
 _TABLE_COLUMNS = frozenset({"load_ratio", "rate_pps", "class", "path", "plugged", "device"})
 _CLOCK_NAMES = re.compile(r"time|date|epoch|^ts$", re.IGNORECASE)
 
@@ -144,8 +147,14 @@ def _ordered(table: SeriesTable, time_at: int) -> tuple[list[int], list[datetime
 
 def _covered(table: SeriesTable, columns: Mapping[int, float]) -> tuple[set[str], dict[int, float]]:
     """Return the columns that cover the machine once: all of it, or packages and memory; and their kinds."""
-    nodes = {index: factor for index, factor in columns.items() if "node" in table.names[index].split("{")[0]}
+    metric = {index: table.names[index].split("{")[0] for index in columns}
+    nodes = {index: factor for index, factor in columns.items() if "node" in metric[index]}
+    if not nodes and any(_PART.search(name) for name in metric.values()):
+        message = "has the energy of containers, pods or processes, whose sum is no machine: add kepler_node_… metrics"
+        raise FileProblem(table.path, [Problem("", message)])
     used = nodes or dict(columns)
+    # Kepler states a total and its active and idle parts.
+    used = {index: factor for index, factor in used.items() if not _SHARE.search(metric[index])} or used
     if table.devices and len({table.devices[index] for index in used}) > 1:
         devices = ", ".join(sorted({table.devices[index] for index in used})[:4])
         raise FileProblem(table.path, [Problem("", f"has the energy of several machines ({devices}): select one")])

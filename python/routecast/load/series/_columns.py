@@ -17,7 +17,16 @@ from routecast.load.series._table import (
 )
 from routecast.quantity.schema import field, value
 
-__all__ = ["MISSING", "Chosen", "chosen_columns", "direction", "energy_columns", "number", "time_index"]
+__all__ = [
+    "MISSING",
+    "Chosen",
+    "chosen_columns",
+    "direction",
+    "energy_columns",
+    "is_traffic_of_direction",
+    "number",
+    "time_index",
+]
 
 MISSING = ("", "na", "n/a", "nan", "-nan", "null", "none", "-", "undefined")
 
@@ -36,10 +45,28 @@ _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _IN = frozenset({"in", "rx", "receive", "received", "inbound", "input", "ingress", "incoming", "download", "ibyt"})
 _OUT = frozenset({"out", "tx", "transmit", "transmitted", "sent", "outbound", "output", "egress", "outgoing"})
 _OUT = _OUT | {"upload", "obyt"}
-_OF_RRD = {"ds0": "in", "ds1": "out", "inoctets": "in", "outoctets": "out"}
+_OF_RRD = {"ds0": "in", "ds1": "out", "inoctets": "in", "outoctets": "out", "ifinoctets": "in", "ifoutoctets": "out"}
 _EXTREMES = frozenset({"max", "maximum", "min", "minimum", "peak", "percentile", "th", "total", "sum", "last", "avg"})
 _NO_TRAFFIC = frozenset(
-    {"packets", "packet", "pkts", "pps", "frames", "errors", "discards", "drops", "flows", "util", "percent", "speed"}
+    {
+        "packets",
+        "packet",
+        "pkts",
+        "ucast",
+        "mcast",
+        "pps",
+        "frames",
+        "errors",
+        "errs",
+        "discards",
+        "drops",
+        "dropped",
+        "load",
+        "flows",
+        "util",
+        "percent",
+        "speed",
+    }
 )
 _CELL = re.compile(
     r"(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*"
@@ -87,6 +114,17 @@ def direction(name: str) -> str:
     words = {word.lower() for word in _WORDS.findall(plain)}
     inward, outward = bool(words & _IN), bool(words & _OUT)
     return "in" if inward and not outward else "out" if outward and not inward else ""
+
+
+def is_traffic_of_direction(name: str) -> bool:
+    """Return whether a name says in or out, and nothing that is no amount of traffic, such as packets or errors.
+
+    Examples
+    --------
+    >>> is_traffic_of_direction("traffic_in"), is_traffic_of_direction("errors_in")
+    (True, False)
+    """
+    return bool(direction(name)) and not _words(name) & _NO_TRAFFIC
 
 
 def chosen_columns(table: SeriesTable, column: str | None, unit: str | None, time_at: int) -> Chosen:

@@ -26,6 +26,7 @@ from itertools import pairwise
 from typing import Any
 
 from routecast.errors import FileProblem, Problem
+from routecast.load.series._columns import is_traffic_of_direction
 from routecast.load.series._table import SeriesTable, shortened, unit_in_name
 
 __all__ = ["tool_table"]
@@ -212,12 +213,6 @@ def _of_rrd(
 _RRD_BYTES = "an RRD stores the rate of its counter, and interfaces count bytes"
 _RRD_BITS = "an RRD stores rates, and the legend says bits"
 
-_RRD_NAMES = re.compile(
-    r"ds[01]|(?:if|hc)*(?:in|out)_?octets|(?:traffic|if|bytes|octets)?_?(?:in|out)(?:_?bytes)?|rx|tx|rx_?bytes|tx_?bytes|"
-    r"in(?:bound|put|coming)?|out(?:bound|put|going)?|received?|transmit(?:ted)?|sent",
-    re.IGNORECASE,
-)
-
 
 def _rrd_unit(name: str) -> str:
     """Return the unit of a data source or legend; RRDtool divides by the time, so that bits are bits per second."""
@@ -229,7 +224,7 @@ def _rrd_unit(name: str) -> str:
         match = re.fullmatch(r"([kmgt]?)(bits?|bps)", word)
         if match:
             return f"{match[1] if match[1] in ('', 'k') else match[1].upper()}bit/s"
-    if any(word in ("byte", "bytes", "octet", "octets") for word in words) or _RRD_NAMES.fullmatch(name.strip()):
+    if any(word in ("byte", "bytes", "octet", "octets") for word in words) or is_traffic_of_direction(name):
         return "byte/s"
     return ""
 
