@@ -15,7 +15,7 @@ from routecast.cli.run import run
 from routecast.errors import EnvironmentProblem, FileProblem
 from routecast.evaluate.points import read_points
 from routecast.load.arrivals import read_trace
-from routecast.load.series._files import read_series_table
+from routecast.load.series.files import read_series_table
 from routecast.power._netpowerbench import read_netpowerbench
 from routecast.power.fits import fit_file
 from routecast.quantity import bounded_file

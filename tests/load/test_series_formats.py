@@ -256,3 +256,11 @@ def test_of_the_sources_of_an_rrd_only_bytes_in_and_out_are_traffic(tmp_path: Pa
     assert series.l2_bps == (1200.0, 1200.0, 1200.0)
     named = text.replace("INOCTETS", "eth0_in").replace("OUTOCTETS", "eth0_out").replace("INERRORS", "errors_in")
     assert read_series(written(tmp_path, "named.txt", named)).l2_bps == (1200.0, 1200.0, 1200.0)
+
+
+def test_a_32_bit_counter_near_its_limit_is_said_to_be_one_that_may_count_too_little(tmp_path: Path) -> None:
+    # 2**32 bytes in 300 s are 114.5 Mbit/s; these readings are 80 Mbit/s.
+    rows = [f"{300 * at},{3_000_000_000 * at % 2**32}" for at in range(10)]
+    series = read_series(written(tmp_path, "fast.csv", "\n".join(["time,ifInOctets", *rows])))
+    assert series.l2_bps == pytest.approx([8e7] * 9)
+    assert any("count at most 114.5 Mbit/s" in note for note in series.notes)

@@ -18,12 +18,12 @@ from pathlib import Path
 from statistics import fmean, median
 
 from routecast.errors import FileProblem, Problem
-from routecast.load.series._columns import MISSING as MISSING_TEXTS
-from routecast.load.series._columns import Chosen, chosen_columns, energy_columns, number, time_index
-from routecast.load.series._files import read_series_table
-from routecast.load.series._formats import tool_table
-from routecast.load.series._table import SeriesTable, SeriesUnit, shortened
-from routecast.load.series._times import parse_times, timeline
+from routecast.load.series import SeriesTable, SeriesUnit, shortened
+from routecast.load.series.columns import MISSING as MISSING_TEXTS
+from routecast.load.series.columns import Chosen, chosen_columns, energy_columns, number, time_index
+from routecast.load.series.files import read_series_table
+from routecast.load.series.formats import tool_table
+from routecast.load.series.times import parse_times, timeline
 from routecast.power._load_samples import LoadSample
 from routecast.quantity import format_bps
 from routecast.quantity.bounded_file import read_text

@@ -1,5 +1,5 @@
 """Traffic over days: series of rates, their files, and operations on them."""
 
-from routecast.load.series._table import DAY_S, TrafficSeries
+from routecast.load.series._table import DAY_S, SeriesTable, SeriesUnit, TrafficSeries, shortened
 
-__all__ = ["DAY_S", "TrafficSeries"]
+__all__ = ["DAY_S", "SeriesTable", "SeriesUnit", "TrafficSeries", "shortened"]

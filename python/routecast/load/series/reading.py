@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
 from routecast.errors import FileProblem, ModelProblem, Problem
-from routecast.load.series._columns import MISSING, chosen_columns, direction, number, time_index
-from routecast.load.series._files import read_series_table
 from routecast.load.series._grid import (
     Grid,
     Piece,
@@ -30,8 +28,10 @@ from routecast.load.series._grid import (
 )
 from routecast.load.series._sndlib import is_sndlib, read_sndlib_totals
 from routecast.load.series._table import SeriesTable, SeriesUnit, TrafficSeries, shortened
-from routecast.load.series._times import Timeline, local_times, parse_time, parse_times, timeline
+from routecast.load.series.columns import MISSING, chosen_columns, direction, number, time_index
+from routecast.load.series.files import read_series_table
 from routecast.load.series.shapes import filled
+from routecast.load.series.times import Timeline, local_times, parse_time, parse_times, timeline
 from routecast.quantity import format_bps
 from routecast.quantity.catalogue import shipped_files
 
@@ -66,10 +66,14 @@ def read_series(
 ) -> TrafficSeries:
     """Read a traffic series.
 
-    Files are CSV (comma, semicolon, tab) or Parquet with a header. A series has a column of times and a column of
-    values. A column named like ``ifHCInOctets`` is a counter, whose differences give the traffic. Columns of start, end
-    and bytes are flow records (as ``nfdump -o csv`` writes them), whose bytes are spread evenly over their durations. A
-    folder or archive holds demand matrices of SNDlib, whose totals are the series.
+    Files are CSV (comma, semicolon, tab) or Parquet with a header, or those of monitoring tools: MRTG, RRDtool (fetch,
+    xport), Cacti, Grafana and Prometheus (see :mod:`routecast.load.series.formats`). ``read_as`` and the notes of the
+    result say what a file was taken for. In and out of one link are added.
+
+    A table has a column of times and a column of values. A column named like ``ifHCInOctets`` is a counter, whose
+    differences give the traffic. Columns of start, end (or duration) and bytes are flow records (as ``nfdump -o csv``
+    writes them), whose bytes are spread evenly over their durations. A folder or archive holds demand matrices of
+    SNDlib, whose totals are the series.
 
     Parameters
     ----------
@@ -105,7 +109,7 @@ def read_series(
     try:
         if flows:
             grid, notes = _flow_grid(table, flows, step or 60.0)
-            read_as, line = "read as flow records", Timeline([], [], [])
+            read_as, line = "read as flow records", Timeline(times=[])
         else:
             grid, notes, read_as, line = _sample_grid(table, column, time_column, unit, step, gaps)
         oddity_notes = oddities(grid.start, grid.step_s, grid.values)
@@ -169,7 +173,7 @@ def _timeline(table: SeriesTable, time_at: int) -> Timeline:
         try:
             is_clock = not any(text.replace(".", "", 1).isdecimal() for text in texts[:1])
             line = timeline(times, is_clock=is_clock)
-            return Timeline(line.times, line.changes, [*notes, *line.notes])
+            return replace(line, notes=[*notes, *line.notes])
         except (ValueError, OverflowError) as problem:
             problems.append(Problem(f'column "{table.names[time_at]}"', str(problem)))
     raise FileProblem(table.path, shortened(problems))

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from routecast.errors import FileProblem, Problem
-from routecast.load.series._formats import tool_table
 from routecast.load.series._table import SeriesTable, shortened
+from routecast.load.series.formats import tool_table
 from routecast.quantity.bounded_file import read_parquet, read_text
 
 __all__ = ["read_series_table"]

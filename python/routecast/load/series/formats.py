@@ -26,8 +26,8 @@ from itertools import pairwise
 from typing import Any
 
 from routecast.errors import FileProblem, Problem
-from routecast.load.series._columns import is_traffic_of_direction
 from routecast.load.series._table import SeriesTable, shortened, unit_in_name
+from routecast.load.series.columns import is_traffic_of_direction
 
 __all__ = ["tool_table"]
 
@@ -496,7 +496,7 @@ def _stamp(path: str, number: int, text: str, is_open_metrics: bool) -> float:
 
 
 def _comment_time(path: str, number: int, text: str) -> float:
-    from routecast.load.series._times import parse_time
+    from routecast.load.series.times import parse_time
 
     try:
         time = parse_time(text.strip())

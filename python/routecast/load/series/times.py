@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from statistics import median_low
@@ -130,15 +131,17 @@ def _total_span(dates: Sequence[re.Match[str]], *, is_day_first: bool) -> timede
     return max(days) - min(days)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
     """Instants that pass evenly, with the changes of the local clock.
 
-    Attributes: ``times``, naive, all by the clock of the first in time; ``changes``, pairs of the instant on that clock
-    and by how much the local clock is ahead from then on; ``notes``.
+    ``times``: naive, all by the clock of the first in time. ``changes``: pairs of the instant on that clock and by how
+    much the local clock is ahead from then on.
     """
 
-    def __init__(self, times: list[datetime], changes: list[tuple[datetime, timedelta]], notes: list[str]) -> None:
-        self.times, self.changes, self.notes = times, changes, notes
+    times: list[datetime]
+    changes: list[tuple[datetime, timedelta]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def timeline(times: Sequence[datetime], *, is_clock: bool) -> Timeline:
@@ -151,12 +154,12 @@ def timeline(times: Sequence[datetime], *, is_clock: bool) -> Timeline:
     Raises ValueError: some times have an offset and others do not.
     """
     if not is_clock or not times:
-        return Timeline(list(times), [], [])
+        return Timeline(times=list(times))
     if any(time.tzinfo is not None for time in times):
         return _by_offsets(times)
     is_newest_first = sum(two < one for one, two in pairwise(times)) > len(times) // 2
     line = _by_jumps(times[::-1] if is_newest_first else times)
-    return Timeline(line.times[::-1], line.changes, line.notes) if is_newest_first else line
+    return replace(line, times=line.times[::-1]) if is_newest_first else line
 
 
 def _by_offsets(times: Sequence[datetime]) -> Timeline:
@@ -172,7 +175,7 @@ def _by_offsets(times: Sequence[datetime]) -> Timeline:
             changes.append((local[index], ahead))
     if len(changes) > _MAX_CHANGES:
         raise ValueError(f"the offset from UTC changes {len(changes):,} times: at most {_MAX_CHANGES} are read")
-    return Timeline(local, changes, _notes(changes))
+    return Timeline(times=local, changes=changes, notes=_notes(changes))
 
 
 def _by_jumps(times: Sequence[datetime]) -> Timeline:
@@ -187,7 +190,7 @@ def _by_jumps(times: Sequence[datetime]) -> Timeline:
             ahead += _HOUR if jump > timedelta(0) else -_HOUR
             changes.append((time - ahead, ahead))
         result.append(time - ahead)
-    return Timeline(result, changes, _notes(changes))
+    return Timeline(times=result, changes=changes, notes=_notes(changes))
 
 
 def _is_night_of_change(time: datetime) -> bool:
