@@ -28,7 +28,6 @@ __all__ = [
     "polled_starts",
     "probe_host",
     "queue_starts",
-    "read_capture",
     "read_recording",
     "run_function",
     "run_workload",
@@ -366,28 +365,6 @@ def run_workload(request: str, progress: Callable[[float], object] | None = None
     ------
     ProbeError
         The request is wrong, or the capture cannot be read.
-    """
-
-def read_capture(path: str | PathLike[str], most: int) -> tuple[list[float], list[int], list[int], bool]:
-    """Read when the packets of a capture (pcap, pcapng) came, how long they were and which flow each belongs to.
-
-    Parameters
-    ----------
-    path : str or path
-        The file, or a pipe.
-    most : int
-        Packets that are read.
-
-    Returns
-    -------
-    times, sizes, flows, more
-        By packet, in order of time: seconds since the first one; bytes on the wire with FCS, at least 64; number of the
-        flow. And whether the file has more packets.
-
-    Raises
-    ------
-    ProbeError
-        The capture cannot be read, is cut off, or its packets have no times.
     """
 
 @type_check_only

@@ -553,6 +553,7 @@ def test_the_standard_input_is_read(tmp_path: Path) -> None:
         (pcapng([]) + block("<", 3, bytes(64)), "packet 1 is a simple packet block, which has no time"),
         (pcapng([]) + block("<", 6, struct.pack("<IIIII", 4, 0, 0, 0, 0)), "interface 4, which the file does not"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_refusal_says_what_is_wrong_where_and_what_to_do(data: bytes, words: str, tmp_path: Path) -> None:
     with pytest.raises(FileProblem, match=words) as caught:

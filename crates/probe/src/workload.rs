@@ -13,7 +13,6 @@
 pub mod capture;
 pub mod kernel;
 pub mod packets;
-pub mod recording;
 mod request;
 mod run;
 pub mod trace;

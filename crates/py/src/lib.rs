@@ -81,7 +81,7 @@ fn hdr_merged(hdr_base64: Vec<String>) -> PyResult<String> {
 /// Ends and starts of service of recorded frames at a server with interrupts, time at work and interrupts.
 ///
 /// `polls`: budget, costs of an interrupt and of a batch, moderation, wake-up and lingering, picoseconds.
-#[expect(clippy::type_complexity, reason = "a tuple for Python")]
+#[expect(clippy::too_many_arguments, reason = "what a server is, for Python")]
 #[pyfunction]
 #[pyo3(signature = (at_ps, work_ps, room, until_ps, polls, *, exhaustive, sleep_ps))]
 fn polled_starts<'py>(
@@ -95,7 +95,7 @@ fn polled_starts<'py>(
     sleep_ps: Vec<(u64, u64)>,
 ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, u64, u64)> {
     let (budget, interrupt_ps, batch_ps, moderation_ps, wakeup_ps, linger_ps) = polls;
-    if at_ps.len() != work_ps.len() || at_ps.len() % 8 != 0 || budget == 0 || room == 0 {
+    if at_ps.len() != work_ps.len() || !at_ps.len().is_multiple_of(8) || budget == 0 || room == 0 {
         let wrong =
             format!("{} and {} bytes of 64-bit numbers, budget {budget}, room {room}", at_ps.len(), work_ps.len());
         return Err(pyo3::exceptions::PyValueError::new_err(wrong));
@@ -128,7 +128,7 @@ fn queue_starts<'py>(
     servers: usize,
     room: usize,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    if at_ps.len() != work_ps.len() || at_ps.len() % 8 != 0 || servers == 0 {
+    if at_ps.len() != work_ps.len() || !at_ps.len().is_multiple_of(8) || servers == 0 {
         let lengths = format!("{} and {} bytes of 64-bit numbers, {servers} servers", at_ps.len(), work_ps.len());
         return Err(pyo3::exceptions::PyValueError::new_err(lengths));
     }
@@ -166,7 +166,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(probe::workload_kernels, module)?)?;
     module.add_function(wrap_pyfunction!(probe::run_workload, module)?)?;
     module.add_function(wrap_pyfunction!(probe::is_capture, module)?)?;
-    module.add_function(wrap_pyfunction!(probe::read_capture, module)?)?;
     module.add_function(wrap_pyfunction!(probe::read_recording, module)?)?;
     module.add_function(wrap_pyfunction!(probe::trace_workload, module)?)
 }

@@ -74,17 +74,6 @@ pub fn run_workload(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) 
     serde_json::to_string(&outcome).map_err(|error| ProbeError::new_err(("outcome", error.to_string())))
 }
 
-/// When the packets of a capture came, seconds, their bytes on the wire, their flows, and whether there are more.
-type Recorded = (Vec<f64>, Vec<u32>, Vec<u32>, bool);
-
-/// Reads when the packets of a capture came, how long they were, and which flow each belongs to.
-#[expect(clippy::needless_pass_by_value, reason = "pyo3 hands arguments over by value")]
-#[pyfunction]
-pub fn read_capture(py: Python<'_>, path: PathBuf, most: usize) -> PyResult<Recorded> {
-    let recording = py.detach(|| workload::recording::read(&path, most)).map_err(|error| convert(&error))?;
-    Ok((recording.at_s, recording.frame_bytes, recording.flow, recording.more))
-}
-
 /// Numbers of a fixed width as bytes, in the order of this machine.
 fn buffer<Number: Copy, const N: usize>(
     py: Python<'_>,

@@ -159,7 +159,7 @@ class LoadOptions:
         _load_option(
             "--arrivals",
             metavar="PROCESS",
-            help="cbr, poisson, on_off, or a trace: a capture (FILE.pcap), or a FILE.csv (time_s, frame_bytes, flow).",
+            help="cbr, poisson, on_off, or a trace: a capture (- is stdin), or a FILE.csv (time_s, frame_bytes, flow).",
         ),
     ] = None
     burst_frames: Annotated[
@@ -180,6 +180,17 @@ class LoadOptions:
             max=1e9,
             metavar="RATIO",
             help="--arrivals on_off: rate within a burst over the mean rate; 4 without.",
+        ),
+    ] = None
+
+    inner_flows: Annotated[
+        bool,
+        _load_option("--inner-flows", help="A capture's flows: those inside MPLS and tunnels, not the outer ones."),
+    ] = False
+    split_mtu: Annotated[
+        int | None,
+        _load_option(
+            "--split-mtu", metavar="BYTES", help="Split super-packets of a capture (GRO, TSO) to this MTU: 1500."
         ),
     ] = None
 
@@ -253,16 +264,23 @@ class LoadOptions:
 
     @property
     def is_recording(self) -> bool:
-        """Whether the arrivals come from a file."""
-        from routecast.load.arrivals import CAPTURES
-
-        return Path(self.arrivals or "").suffix in {".csv", *CAPTURES}
+        """Whether the arrivals come from a file, or from the standard input."""
+        text = self.arrivals or ""
+        if text in {"", "cbr", "poisson", "on_off"}:
+            return False
+        return text == "-" or bool(Path(text).suffix) or Path(text).exists()
 
     def _arrivals(self) -> Arrivals | None:
         from routecast.load.arrivals import Arrivals
         from routecast.quantity.did_you_mean import did_you_mean
 
         text = self.arrivals
+        if not self.is_recording:
+            from routecast.cli.console import remark
+
+            for option, given in (("--inner-flows", self.inner_flows), ("--split-mtu", self.split_mtu)):
+                if given:
+                    remark(f"{option} has no effect: it is for the --arrivals of a capture")
         if text != "on_off":
             from routecast.cli.console import remark
 
@@ -281,10 +299,10 @@ class LoadOptions:
                 peak_ratio=_PEAK_RATIO if self.peak_ratio is None else self.peak_ratio,
             )
         if self.is_recording:
-            return _trace_of(text)
+            return _trace_of(text, inner=self.inner_flows, split_mtu=self.split_mtu or 0)
         hint = did_you_mean(text, ("cbr", "poisson", "on_off"))
         raise QuantityProblem(
-            text, f"--arrivals {text!r} is no arrival process; {hint}, or a trace in a FILE.pcap or FILE.csv"
+            text, f"--arrivals {text!r} is no arrival process; {hint}, or the file of a trace: a capture or a FILE.csv"
         )
 
 
@@ -306,11 +324,11 @@ class ModelLoadOptions(LoadOptions):
 
 
 @lru_cache(maxsize=1)
-def _trace_of(path: str) -> Arrivals:
+def _trace_of(path: str, *, inner: bool, split_mtu: int) -> Arrivals:
     """Return the arrivals of a file, which commands with many loads read once."""
     from routecast.load.arrivals import Arrivals
 
-    return Arrivals.from_trace(path)
+    return Arrivals.from_trace(path, inner=inner, split_mtu=split_mtu)
 
 
 def frames_option(frame: str | None) -> FrameMix | None:

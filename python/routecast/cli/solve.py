@@ -19,7 +19,9 @@ def solve(
 
     refuse_two_forms(as_csv=as_csv, as_json=as_json)
     model, default = read_router_and_load(file, frames=frames_option(load.frame))
-    trial = Solve(model=model).trial(load.offered(default, ports=len(model.ports), seed=seed), 1.0)
+    offered = load.offered(default, ports=len(model.ports), seed=seed)
+    trace = offered.arrivals.trace
+    trial = Solve(model=model).trial(offered, 1.0 if trace is None else trace.length_s)
     if as_json:
         print_json(trial.to_json())
     elif as_csv:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
 from routecast.errors import FileProblem, ModelProblem, Problem
+from routecast.load.capture import is_capture, read_recording
+from routecast.load.flows import MICROSOFT_KEY, Flow, toeplitz_of_many
 from routecast.load.trace import RecordedFrames
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.schema import value
@@ -66,17 +69,24 @@ class Arrivals:
         return cls(kind="trace", trace=frames)
 
     @classmethod
-    def from_trace(cls, path: str | Path) -> Arrivals:
-        """Read a recorded trace: a capture (``.pcap``, ``.pcapng``, ``.cap``), or a CSV file.
+    def from_trace(
+        cls, path: str | Path, *, inner: bool = False, split_mtu: int = 0, rss_key: bytes = MICROSOFT_KEY
+    ) -> Arrivals:
+        """Read a recorded trace: a capture, recognised by its content, or a CSV file.
 
-        The columns of CSV are ``time_s, frame_bytes, flow``.
+        The columns of CSV are ``time_s, frame_bytes, flow``, and ``port`` by which the flow enters, if that is known.
+        ``-`` and pipes whose names do not end in ``.csv`` are captures. ``inner``, ``split_mtu``, ``rss_key``: those of
+        :func:`read_capture`.
 
         Raises
         ------
         routecast.errors.FileProblem
             The file cannot be read; every wrong line of CSV is listed.
         """
-        return read_capture(path) if Path(path).suffix in CAPTURES else read_trace(path)
+        is_text = str(path) != "-" and Path(path).suffix == ".csv"
+        if not is_text or is_capture(path):
+            return read_capture(path, inner=inner, split_mtu=split_mtu, rss_key=rss_key)
+        return read_trace(path)
 
     @property
     def text(self) -> str:
@@ -132,33 +142,33 @@ def _problems(arrivals: Arrivals) -> list[Problem]:
     return problems
 
 
-CAPTURES = (".pcap", ".pcapng", ".cap")
-"""Suffixes of the names of captures."""
+def read_capture(
+    path: str | Path, *, inner: bool = False, split_mtu: int = 0, rss_key: bytes = MICROSOFT_KEY
+) -> Arrivals:
+    """Read arrivals from the packets of a capture; see :func:`routecast.load.capture.read_recording`.
 
-_MAX_CAPTURED_FRAMES = 2**22
+    A flow enters by the port of its side of the capture and leaves by the next; ``rss_key`` hashes its addresses and
+    ports. What a card cannot hash goes to the queue of the hash 0.
 
-
-def read_capture(path: str | Path) -> Arrivals:
-    """Read arrivals from the packets of a capture on Ethernet.
-
-    The size of a frame is its length on the wire with FCS, at least 64 B. Addresses, protocol and ports define the
-    flows, which are numbered in order of appearance; all frames that are not IP form one flow.
-
-    Raises FileProblem: the file is no capture, is truncated, has more than 4,194,304 packets, or packets without times.
+    Raises FileProblem: as that function.
     """
-    from routecast import _core
+    recording = read_recording(path, inner=inner, split_mtu=split_mtu)
+    hashes = toeplitz_of_many([flow.rss_input for flow in recording.flows], rss_key)
+    flows = [
+        Flow(rss_hash=hash_value, ingress=flow.side, egress=flow.side + 1)
+        for flow, hash_value in zip(recording.flows, hashes, strict=True)
+    ]
+    trace = RecordedFrames(
+        time_s=recording.time_s,
+        frame_bytes=recording.frame_bytes,
+        flow=recording.flow,
+        flows=tuple(flows),
+        notes=recording.notes,
+    )
+    return Arrivals.recorded(trace)
 
-    try:
-        times_s, sizes_bytes, flows, has_more = _core.read_capture(path, _MAX_CAPTURED_FRAMES)
-    except _core.ProbeError as problem:
-        raise FileProblem(str(path), [Problem("", str(problem.args[-1]).rpartition(f"{path}: ")[2])]) from problem
-    if has_more:
-        message = f"has more than {_MAX_CAPTURED_FRAMES:,} packets: take a part of it with editcap -r"
-        raise FileProblem(str(path), [Problem("", message)])
-    return Arrivals.recorded(RecordedFrames.of(times_s, sizes_bytes, flows))
 
-
-_COLUMNS = ("time_s", "frame_bytes", "flow")
+_COLUMNS, _PORT = ("time_s", "frame_bytes", "flow"), "port"
 _SAME_COLUMN = dict.fromkeys(("frame", "frames", "frame_size"), "frame_bytes")
 _SHOWN_PROBLEMS = 20
 _LARGEST_BYTES = 500_000_000
@@ -174,22 +184,22 @@ def read_trace(path: str | Path) -> Arrivals:
     times_s: list[float] = []
     sizes_bytes: list[int] = []
     flows: list[int] = []
+    port_of_flow: dict[int, int] = {}
     problems: list[Problem] = []
     text = read_text(path, kind="trace", max_file_bytes=_LARGEST_BYTES)
     try:
         rows = csv.reader(io.StringIO(text, newline=""))
         header = [_SAME_COLUMN.get(name.strip(), name.strip()) for name in next(rows, [])]
-        if sorted(header) != sorted(_COLUMNS):
+        if sorted(header) not in (sorted(_COLUMNS), sorted((*_COLUMNS, _PORT))):
             got = ", ".join(header)[:200] or "nothing"
-            raise FileProblem(
-                str(path), [Problem("line 1", f"got the columns {got}: a trace has {', '.join(_COLUMNS)}")]
-            )
-        column = {name: header.index(name) for name in _COLUMNS}
+            message = f"got the columns {got}: a trace has {', '.join(_COLUMNS)}, and perhaps {_PORT}"
+            raise FileProblem(str(path), [Problem("line 1", message)])
+        column = {name: header.index(name) for name in header}
         for row in rows:
             if not row:
                 continue
             try:
-                if len(row) != len(_COLUMNS):
+                if len(row) != len(header):
                     raise ValueError(f"has {len(row)} fields")
                 time_s = float(row[column["time_s"]])
                 size_bytes = int(row[column["frame_bytes"]])
@@ -200,6 +210,11 @@ def read_trace(path: str | Path) -> Arrivals:
                     raise ValueError(f"frame_bytes is {size_bytes}: frames have 64 to 65535 bytes")
                 if flow < 0:
                     raise ValueError(f"flow is {flow}: flows are numbered 0, 1, …")
+                port = int(row[column[_PORT]]) if _PORT in column else None
+                if port is not None and port_of_flow.setdefault(flow, port) != port:
+                    raise ValueError(f"flow {flow} enters by port {port}, and before by {port_of_flow[flow]}")
+                if port is not None and port < 0:
+                    raise ValueError(f"port is {port}: ports are numbered 0, 1, …")
             except ValueError as problem:
                 problems.append(Problem(f"line {rows.line_num}", str(problem)[:200]))
                 if len(problems) == _SHOWN_PROBLEMS:
@@ -213,6 +228,13 @@ def read_trace(path: str | Path) -> Arrivals:
     if problems:
         raise FileProblem(str(path), problems)
     try:
-        return Arrivals.recorded(RecordedFrames.of(times_s, sizes_bytes, flows))
+        return Arrivals.recorded(RecordedFrames.of(times_s, sizes_bytes, flows, flows=_entering(port_of_flow)))
     except ModelProblem as problem:
         raise FileProblem(str(path), problem.problems) from problem
+
+
+def _entering(port_of_flow: Mapping[int, int]) -> list[Flow]:
+    """Return the flows of a trace with ports, with hash values in turn; none if it has no ports."""
+    numbers = range(max(port_of_flow, default=-1) + 1)
+    ports = [port_of_flow.get(number, 0) for number in numbers]
+    return [Flow(rss_hash=number, ingress=port, egress=port + 1) for number, port in zip(numbers, ports, strict=True)]

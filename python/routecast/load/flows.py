@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import ip_address
 from random import Random
 from typing import Final
 
+import numpy as np
+
 from routecast.errors import ModelProblem, Problem
 
-__all__ = ["MICROSOFT_KEY", "SYMMETRIC_KEY", "Flow", "FlowSet", "rss_hash", "rss_index", "toeplitz"]
+__all__ = ["MICROSOFT_KEY", "SYMMETRIC_KEY", "Flow", "FlowSet", "rss_hash", "rss_index", "toeplitz", "toeplitz_of_many"]
 
 
 MICROSOFT_KEY: Final = bytes.fromhex("6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa")
@@ -55,6 +58,23 @@ def rss_hash(
     if source_port or destination_port:
         data += source_port.to_bytes(2, "big") + destination_port.to_bytes(2, "big")
     return toeplitz(data, key)
+
+
+def toeplitz_of_many(inputs: Sequence[bytes], key: bytes = MICROSOFT_KEY) -> list[int]:
+    """Return the Toeplitz hash of each input, as :func:`toeplitz`; 0 for an empty one."""
+    tables, hashes = np.array(_tables(key), np.uint32), np.zeros(len(inputs), np.uint32)
+    by_length: dict[int, list[int]] = {}
+    for place, data in enumerate(inputs):
+        by_length.setdefault(len(data), []).append(place)
+    for length, places in by_length.items():
+        if length > len(tables):
+            raise ValueError(f"a key of {len(key)} bytes hashes at most {len(tables)} bytes, got {length}")
+        rows = np.frombuffer(b"".join(inputs[place] for place in places), np.uint8).reshape(len(places), length)
+        values = np.zeros(len(places), np.uint32)
+        for position in range(length):
+            values ^= tables[position][rows[:, position]]
+        hashes[places] = values
+    return hashes.tolist()
 
 
 @lru_cache(maxsize=8)

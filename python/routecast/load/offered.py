@@ -164,6 +164,12 @@ class OfferedLoad:
 
 
 def recorded_load(trace: RecordedFrames, *, ports: int) -> OfferedLoad:
-    """Return the load of a trace on a number of ports; flows of which only numbers are known are crafted ones."""
+    """Return the load of a trace on a number of ports; flows of which only numbers are known are crafted ones.
+
+    A port that the router does not have stands for that of its number modulo the ports.
+    """
     flows = FlowSet.crafted(len(trace.frames_by_flow), ports=ports)
+    if trace.flows:
+        placed = [replace(flow, ingress=flow.ingress % ports, egress=flow.egress % ports) for flow in trace.flows]
+        trace = replace(trace, flows=tuple(placed))
     return OfferedLoad(rate_pps=1.0, flows=flows, arrivals=Arrivals.recorded(trace))

@@ -40,10 +40,10 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Adds a packet, of which the first `keep` bytes are kept.
-    pub(super) fn take(&mut self, bytes: &[u8], original_bytes: u32, at_ns: Option<u64>, keep: usize) {
+    /// Adds a packet.
+    pub(super) fn take(&mut self, bytes: &[u8], original_bytes: u32, at_ns: Option<u64>) {
         self.cut += u64::from(bytes.len() < original_bytes as usize);
-        self.packets.push(bytes[..keep.min(bytes.len())].to_vec());
+        self.packets.push(bytes.to_vec());
         self.at_ns.push(at_ns);
         self.original_bytes.push(original_bytes);
     }
@@ -56,19 +56,10 @@ impl Capture {
 /// [`ProbeError::Request`]: the file cannot be read, is a device or a silent pipe, is no capture, ends within a packet,
 /// is empty, or was not captured on an Ethernet.
 pub fn read(path: &Path, most: usize) -> Result<Capture> {
-    read_headers(path, most, usize::MAX)
-}
-
-/// As [`read`], but keeps at most the first `keep` bytes of each packet.
-///
-/// # Errors
-///
-/// Those of [`read`].
-pub fn read_headers(path: &Path, most: usize, keep: usize) -> Result<Capture> {
     let wrong = |message: String| ProbeError::request("pcap", format!("{}: {message}", path.display()));
     let source = Source::open(path, &|| true).map_err(|error| wrong(error.to_string()))?;
     let mut reader = Reader { from: BufReader::new(source), at: 0, swapped: false };
-    parse(&mut reader, most, keep).map_err(wrong)
+    parse(&mut reader, most).map_err(wrong)
 }
 
 /// The rest of a file, and its position.
@@ -120,18 +111,18 @@ impl<R: Read> Reader<R> {
     }
 }
 
-fn parse<R: Read>(reader: &mut Reader<R>, most: usize, keep: usize) -> Parsed<Capture> {
+fn parse<R: Read>(reader: &mut Reader<R>, most: usize) -> Parsed<Capture> {
     let Some(magic) = reader.bytes(4)? else { return Err("is empty; name a capture with packets".to_owned()) };
     let little = u32::from_le_bytes([magic[0], magic[1], magic[2], magic[3]]);
     let capture = match little {
         // Microseconds and nanoseconds, in the byte order of the host that wrote the file.
-        0xa1b2_c3d4 => classic(reader, most, keep, 1_000),
-        0xa1b2_3c4d => classic(reader, most, keep, 1),
+        0xa1b2_c3d4 => classic(reader, most, 1_000),
+        0xa1b2_3c4d => classic(reader, most, 1),
         0xd4c3_b2a1 | 0x4d3c_b2a1 => {
             reader.swapped = true;
-            classic(reader, most, keep, if little == 0xd4c3_b2a1 { 1_000 } else { 1 })
+            classic(reader, most, if little == 0xd4c3_b2a1 { 1_000 } else { 1 })
         }
-        SECTION_HEADER => sections(reader, most, keep),
+        SECTION_HEADER => sections(reader, most),
         _ => Err(format!("is neither pcap nor pcapng: it begins with {little:#010x}; write one with tcpdump -w")),
     }?;
     if capture.packets.is_empty() {
@@ -162,7 +153,7 @@ fn full(capture: &Capture, bytes: usize, most: usize) -> bool {
     capture.packets.len() >= most || bytes >= MOST_BYTES
 }
 
-fn classic<R: Read>(reader: &mut Reader<R>, most: usize, keep: usize, unit_ns: u64) -> Parsed<Capture> {
+fn classic<R: Read>(reader: &mut Reader<R>, most: usize, unit_ns: u64) -> Parsed<Capture> {
     let header = reader.needed(20)?;
     // The upper bits tell whether frames hold their FCS, which network cards strip before.
     ethernet(reader.word(&header, 16) & 0x0fff_ffff)?;
@@ -175,9 +166,9 @@ fn classic<R: Read>(reader: &mut Reader<R>, most: usize, keep: usize, unit_ns: u
         }
         let count = packet_bytes(reader.word(&record, 8), reader.at)?;
         let bytes = reader.needed(count)?;
-        held += count.min(keep);
+        held += count;
         let at_ns = u64::from(reader.word(&record, 0)) * 1_000_000_000 + u64::from(reader.word(&record, 4)) * unit_ns;
-        capture.take(&bytes, reader.word(&record, 12), Some(at_ns), keep);
+        capture.take(&bytes, reader.word(&record, 12), Some(at_ns));
     }
     Ok(capture)
 }
@@ -198,7 +189,7 @@ fn stamps_of_a_second<R: Read>(reader: &Reader<R>, mut options: &[u8]) -> u128 {
     1_000_000
 }
 
-fn sections<R: Read>(reader: &mut Reader<R>, most: usize, keep: usize) -> Parsed<Capture> {
+fn sections<R: Read>(reader: &mut Reader<R>, most: usize) -> Parsed<Capture> {
     let mut capture = Capture::default();
     let mut links: Vec<(u32, u128)> = Vec::new();
     let mut held = 0;
@@ -258,8 +249,8 @@ fn sections<R: Read>(reader: &mut Reader<R>, most: usize, keep: usize) -> Parsed
                 capture.more = true;
                 break;
             }
-            capture.take(body.get(at..at + count).ok_or_else(short)?, original, at_ns, keep);
-            held += count.min(keep);
+            capture.take(body.get(at..at + count).ok_or_else(short)?, original, at_ns);
+            held += count;
         }
         match reader.bytes(4)? {
             Some(next) => kind = reader.word(&next, 0),

@@ -487,7 +487,8 @@ class Solve:
         _check_steady(load)
         fluid = rates_of(self.model, load)
         if load.arrivals.kind == "trace":
-            fluid, answer = pass_recorded(fluid)
+            overloaded = rates_of(self.model, load, overload=True) if fluid.windows is not None else None
+            fluid, answer = pass_recorded(fluid, overloaded)
         else:
             answer = delays(fluid)
             fluid = _with_served_work(fluid, answer.work_pps)

@@ -46,18 +46,22 @@ Numbers = NDArray[np.intp]
 Floats = NDArray[np.float64]
 
 
-def pass_recorded(fluid: Fluid) -> tuple[Fluid, DelayAnswer]:
-    """Return what the frames of a load's trace meet in a router, and the fluid state with the work that they make."""
+def pass_recorded(fluid: Fluid, overloaded: Fluid | None) -> tuple[Fluid, DelayAnswer]:
+    """Return what the frames of a load's trace meet in a router, and the fluid state with the work that they make.
+
+    ``overloaded``: the state of a router with windows at line rate, whose windows share its memories at their pace in a
+    burst.
+    """
     trace = fluid.load.arrivals.trace
     assert trace is not None
     absences = absences_of(fluid)
-    likely = _Passage(fluid, trace, absences, extra=0.0)
+    likely = _Passage(fluid, trace, absences, overloaded, extra=0.0)
     for _ in range(_ROUNDS if any(not pool.contention.is_none for pool in fluid.model.pools) else 1):
         likely.run()
     bounds = [likely]
     if likely.bounded:
         for extra in (-1.0, 1.0):
-            bound = _Passage(fluid, trace, absences, extra=extra)
+            bound = _Passage(fluid, trace, absences, overloaded, extra=extra)
             bound.factors = likely.factors
             bound.run()
             bounds.append(bound)
@@ -81,8 +85,11 @@ class _Passage:
     ``extra``: 0 for the likely course; -1 and 1 for the fastest and the slowest of a station that is only bounded.
     """
 
-    def __init__(self, fluid: Fluid, trace: RecordedFrames, absences: Absences, *, extra: float) -> None:
+    def __init__(
+        self, fluid: Fluid, trace: RecordedFrames, absences: Absences, overloaded: Fluid | None, *, extra: float
+    ) -> None:
         self.fluid, self.graph, self.absences, self.extra = fluid, fluid.graph, absences, extra
+        self.overloaded = overloaded
         self.trace = trace
         self.sizes, self.size_of = np.unique(trace.frame_bytes, return_inverse=True)
         self.stream_of = _streams(fluid)[trace.flow]
@@ -300,6 +307,8 @@ class _Passage:
     def _is_own(self, index: int) -> bool:
         """Whether chance alone bounds a task unit: its units are its own, and all are alike."""
         task, fluid = self.graph.tasks[index], self.fluid
+        if fluid.windows is not None and (index in fluid.windows.inside or index in fluid.windows.enter):
+            return False
         threaded = task.thread or task.holds_back or task.activation.kind == "thread"
         if threaded or len(task.needs) > 1 or any(len(part.members) > 1 for part, _ in fluid.uses[index]):
             return False
@@ -312,7 +321,11 @@ class _Passage:
         fluid = self.fluid
         assert fluid.windows is not None
         assert fluid.window_rates is not None
-        most_pps = float(fluid.window_rates.max_pps[fluid.windows.enter.index(index)])
+        number = fluid.windows.enter.index(index)
+        most_pps = float(fluid.window_rates.max_pps[number])
+        if self.extra > 0.0 and self.overloaded is not None and self.overloaded.window_rates is not None:
+            # In a burst all windows wait for the same memories.
+            most_pps = min(most_pps, float(self.overloaded.window_rates.pps[number]))
         if not (math.isfinite(most_pps) and most_pps > 0.0):
             return _Station(1, service_s, room)
         paced_s = (1.0 + self.extra * _WINDOW_ERROR) / most_pps / float(self.fluid.factor[index])
