@@ -326,6 +326,7 @@ NOT_OF_A_STUDY = {
     # Measured on a host, or compared with another program.
     "| run | measurements | inside |": "measure",
     "| of 2,000 routers | at first | now |": "make fuzz-models",
+    "| `simulate`, % | 0.3 |": "benches/queues_by_load.py",
     "| function | points | median, % |": "study host_functions, measured on a host",
     "| law | median | 90th percentile | largest |": "power fit, tables that do not ship",
     "| packets | virtual channels | load | BookSim 2 |": "BookSim 2",
