@@ -177,6 +177,7 @@ def _request(workload: Workload, variant: Variant, frames: int, seed: int) -> st
         over_time=False,
         message_limit=0,
         steady_state=False,
+        is_whole=False,
         events=(),
     )
     return json.dumps({"scenario": scenario})

@@ -26,7 +26,7 @@ import numpy as np
 from routecast.errors import ModelProblem
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve
-from routecast.load import Arrivals, FlowSet, FrameMix, OfferedLoad
+from routecast.load import Arrivals, FlowSet, FrameMix, OfferedLoad, RecordedFrames
 from routecast.router.files import parse_router, read_router_and_load
 from routecast.router.model import RouterModel, ServiceCost
 from routecast.router.multicore import multicore
@@ -215,17 +215,15 @@ def poisson(flows: FlowSet, frame_bytes: int, rate_pps: float, seed: int) -> Off
     """Frames at random instants that are whole picoseconds, of random flows."""
     random = np.random.default_rng(seed)
     times_ps = np.cumsum(np.ceil(random.exponential(PS / rate_pps, FRAMES)).astype(np.int64))
-    arrivals = Arrivals(
-        kind="trace",
-        trace_time_s=tuple(int(at) / PS for at in times_ps),
-        trace_frame_bytes=(frame_bytes,) * FRAMES,
-        trace_flow=tuple(int(flow) for flow in random.integers(len(flows.flows), size=FRAMES)),
-    )
-    return OfferedLoad(rate_pps=rate_pps, flows=flows, arrivals=arrivals)
+    # Flows of equal weights stay in their order as long as all of them have frames.
+    numbers = random.integers(len(flows.flows), size=FRAMES)
+    trace = RecordedFrames.of(times_ps / PS, np.full(FRAMES, frame_bytes), numbers)
+    return OfferedLoad(rate_pps=rate_pps, flows=flows, arrivals=Arrivals.recorded(trace))
 
 
 def instants_ps(load: OfferedLoad) -> list[int]:
-    return [round(at * PS) for at in load.arrivals.trace_time_s]
+    assert load.arrivals.trace is not None
+    return [round(at * PS) for at in load.arrivals.trace.time_s.tolist()]
 
 
 def in_ns3(build: Path, model: RouterModel, load: OfferedLoad, duration_s: float, seed: int) -> Played:
@@ -233,8 +231,10 @@ def in_ns3(build: Path, model: RouterModel, load: OfferedLoad, duration_s: float
         router, trace = Path(folder) / "router.json", Path(folder) / "trace.csv"
         router.write_text(json.dumps(ns3_document(model)))
         rows = ["time_ps,frame_bytes,ingress,egress,entry"]
+        recorded = load.arrivals.trace
+        assert recorded is not None
         for at, size, number in zip(
-            instants_ps(load), load.arrivals.trace_frame_bytes, load.arrivals.trace_flow, strict=True
+            instants_ps(load), recorded.frame_bytes.tolist(), recorded.flow.tolist(), strict=True
         ):
             flow = load.flows.flows[number]
             rows.append(f"{at},{size},{flow.ingress},{flow.egress},{flow.rss_hash % 128}")

@@ -507,3 +507,21 @@ def test_every_notebook_runs(path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_there_are_three_notebooks() -> None:
     assert len(NOTEBOOKS) == 3
+
+
+def test_a_router_whose_arrivals_are_a_trace_takes_all_of_it(tmp_path: Path) -> None:
+    rows = "".join(f"{number * 4e-7:.7f},64,0\n" for number in range(30_000))
+    (tmp_path / "lab.csv").write_text("time_s,frame_bytes,flow\n" + rows)
+    path = tmp_path / "r.router.toml"
+    path.write_text(
+        'builder = "multicore"\ncores = 4\nqueue = "512 frames"\nservice = { per_packet = "1 us" }\n\n'
+        '[load]\narrivals = { kind = "trace", trace = "lab.csv" }\n'
+    )
+    solved, simulated = rc.solve(path), rc.simulate(path)
+    # 2.5 Mpps on a core of 1 Mpps: 60 % but for the 513 frames that are inside at the end.
+    assert solved.loss_ratio == pytest.approx(0.6 - 513 / 30_000, abs=1e-3)
+    assert simulated.loss_ratio == pytest.approx(solved.loss_ratio, abs=1e-3)
+    assert simulated.duration_s == pytest.approx(0.012)
+    assert rc.solve(path, "0.5 Mpps").loss_ratio == 0.0
+    with pytest.raises(RoutecastError, match="beside a trace"):
+        rc.solve(path, frames="IMIX")

@@ -221,14 +221,19 @@ def simulate(
     *,
     frames: Frames | None = None,
     flows: int | None = None,
-    duration: str | float = 0.1,
+    duration: str | float | None = None,
     seed: int = 1,
 ) -> Trial:
-    """Simulate a router frame by frame; parameters as for :func:`solve`, ``duration`` in seconds or ``"100 ms"``."""
+    """Simulate a router frame by frame; parameters as for :func:`solve`, ``duration`` in seconds or ``"100 ms"``.
+
+    Without ``duration``: 100 ms, or all of a trace.
+    """
     from routecast.evaluate.simulate import Simulate
 
     model, offered = _model_and_load(router, load, frames, flows)
-    return Simulate(model, seed=_count(seed, "a seed", least=0, most=_MAX_SEED)).trial(offered, _seconds(duration))
+    trace = offered.arrivals.trace
+    duration_s = (0.1 if trace is None else trace.length_s) if duration is None else _seconds(duration)
+    return Simulate(model, seed=_count(seed, "a seed", least=0, most=_MAX_SEED)).trial(offered, duration_s)
 
 
 def measure(
@@ -603,6 +608,12 @@ def _load(
     if base is None:
         count = max(pool.units for pool in model.pools) if model.pools else 1
         base = OfferedLoad(rate_pps=1.0, flows=FlowSet.crafted(max(count, ports), ports=ports))
+    if base.arrivals.trace is not None:
+        for name, given in (("frames", mix), ("flows", flows)):
+            if given is not None:
+                message = f"{name} beside a trace: sizes and flows are those of its frames; leave it out"
+                raise QuantityProblem("", message)
+        return base if load is None else base.at(_rate_pps(load, base.frames))
     if has_cores and (default is None or (router.follows_cores and is_crafted(base, ports))):
         base = replace(base, flows=even_flows(int(cores or 1), ports))
     mix = mix or base.frames

@@ -62,7 +62,7 @@ def test_no_random_router_with_costly_units_loses_without_a_word() -> None:
         try:
             solved = Solve(model=model).trial(load, 1.0)
         except RoutecastError:
-            continue  # repeated bursts have no closed form
+            continue  # bursts whose flows are drawn at random have no closed form
         if math.isnan(solved.loss_ratio):
             continue
         simulated = Simulate(model, seed=1).trial(load, 30_000 / load.rate_pps)

@@ -13,7 +13,7 @@ from routecast.errors import RoutecastError
 from routecast.evaluate import Solve, lossless_pps
 from routecast.evaluate.solve._without_loss import throughput_of
 from routecast.evaluate.sweep import Settings, Sweep, parse_varied, sweep
-from routecast.load import FlowSet, FrameMix, OfferedLoad
+from routecast.load import Flow, FlowSet, FrameMix, OfferedLoad
 from routecast.load.arrivals import Arrivals
 from routecast.load.offered import line_rate_pps
 from routecast.quantity import parse_rate_pps
@@ -108,7 +108,9 @@ def test_the_simulator_agrees_with_the_closed_form() -> None:
 def test_what_the_closed_form_does_not_know_stays_unknown() -> None:
     def offered(settings: Settings, model: RouterModel, default: OfferedLoad | None) -> OfferedLoad:
         bursts = Arrivals(kind="bursts", burst_frames=8.0) if settings["cores"] == 2 else Arrivals.cbr()
-        return OfferedLoad(rate_pps=1e5, flows=FlowSet.crafted(2), arrivals=bursts)
+        # The flow of each burst is drawn by these weights, which has no closed form.
+        drawn = FlowSet(name="uneven", flows=(Flow(rss_hash=0, weight=3.0), Flow(rss_hash=1)))
+        return OfferedLoad(rate_pps=1e5, flows=drawn, arrivals=bursts)
 
     varied = parse_varied(["cores=1,2"], LINEAR, subject="router")
     answer = sweep(LINEAR, varied, offered, has_load=True)

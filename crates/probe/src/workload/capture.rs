@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     fn parsed(bytes: &[u8], most: usize) -> Parsed<Capture> {
-        parse(&mut Reader { from: bytes, at: 0, swapped: false }, most, usize::MAX)
+        parse(&mut Reader { from: bytes, at: 0, swapped: false }, most)
     }
 
     fn four(value: u32, big: bool) -> [u8; 4] {

@@ -22,6 +22,7 @@ from routecast.evaluate.solve._delay import DelayAnswer, delays
 from routecast.evaluate.solve._limits import NO_LOSS, limits_of, limits_of_windows, links_of, ranked
 from routecast.evaluate.solve._machine import ThreadMachine, has_threads, machine_of
 from routecast.evaluate.solve._recorded import pass_recorded
+from routecast.evaluate.solve._repeated_bursts import why_not_recorded
 from routecast.evaluate.solve._scheduling_shares import Component, components, mean_contention, served_at_once, uses_of
 from routecast.evaluate.solve._throughput import Steady, lossless_of, steady_state
 from routecast.evaluate.solve._unknown_shares import fill_of, frame_times_s
@@ -486,7 +487,10 @@ class Solve:
         check_load(self.model, load)
         _check_steady(load)
         fluid = rates_of(self.model, load)
-        if load.arrivals.kind == "trace":
+        if load.arrivals.kind in {"trace", "bursts"}:
+            if load.arrivals.kind == "bursts" and (why := why_not_recorded(fluid)):
+                message = f"repeated bursts have no closed form where {why}; use simulate"
+                raise ModelProblem("offered load", [Problem("arrivals", message)])
             overloaded = rates_of(self.model, load, overload=True) if fluid.windows is not None else None
             fluid, answer = pass_recorded(fluid, overloaded)
         else:
@@ -596,9 +600,6 @@ def _check_steady(load: OfferedLoad) -> None:
     if load.steps:
         message = "there are no transients in closed form; use simulate for a load that changes its rate"
         raise ModelProblem("offered load", [Problem("steps", message)])
-    if load.arrivals.kind == "bursts":
-        message = "repeated bursts have no closed form; use simulate"
-        raise ModelProblem("offered load", [Problem("arrivals", message)])
 
 
 def _with_served_work(fluid: Fluid, work_pps: Mapping[str, float]) -> Fluid:

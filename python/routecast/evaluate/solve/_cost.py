@@ -229,6 +229,8 @@ class Cost:
         start_s = (self.batch_s + self.interrupt_s) * factor
         if start_s <= 0.0 or self.drains:
             return self._until_empty(rate_pps, factor, equal_gaps=equal_gaps)
+        if equal_gaps and self.moderation_s > 0.0 and self.sleep_states:
+            return self._even_moderated(rate_pps, factor)
         polls = self._poll_by_poll(rate_pps, factor, equal_gaps=equal_gaps)
         return polls.at_equal_gaps(self.sleep_states) if equal_gaps else polls
 
@@ -330,6 +332,45 @@ class Cost:
             work_s=time_s,
             interrupts=counted * self._interrupts_per_poll,
             polls=_MAX_EVEN_POLLS - _MAX_EVEN_POLLS // 2,
+        )
+
+    def _even_moderated(self, rate_pps: float, factor: float) -> Cycle:
+        """Return the mean cycle of moderated interrupts of frames at equal gaps, whose idle times decide the sleep.
+
+        Interrupt by interrupt: how long the server has been idle decides the time to leave its sleep, and that how many
+        frames the poll finds.
+        """
+        frame_s, batch_s, interrupt_s = self.frame_s * factor, self.batch_s * factor, self.interrupt_s * factor
+        gap_s, load = 1.0 / rate_pps, rate_pps * frame_s
+        if load >= 1.0 or rate_pps * (interrupt_s + batch_s) >= self.batch_frames * (1.0 - load):
+            return self._mostly_full(rate_pps, factor)
+        served, last_s, released_s, half_s = 0, -math.inf, 0.0, 0.0
+        work_s, polls = 0.0, 0
+        idle_times: list[IdleTimes] = []
+        for number in range(_MAX_EVEN_POLLS):
+            if number == _MAX_EVEN_POLLS // 2:
+                half_s, work_s, polls, idle_times = released_s, 0.0, 0, []
+            is_waiting = math.ceil(released_s / gap_s - 1e-9) > served
+            last_s = max(released_s if is_waiting else served * gap_s, last_s + self.moderation_s)
+            idle_times.append(fixed_idle_times(max(last_s - released_s, 0.0), sleep_states=self.sleep_states))
+            end_s = last_s + idle_times[-1].exit_s + interrupt_s
+            work_s += interrupt_s
+            frames = self.batch_frames
+            while frames == self.batch_frames:
+                waiting = math.ceil(end_s / gap_s - 1e-9) - served
+                frames = min(max(waiting, 0 if polls else 1), self.batch_frames)
+                served, polls = served + frames, polls + 1
+                spent_s = (batch_s if frames else 0.0) + frames * frame_s
+                end_s, work_s = end_s + spent_s, work_s + spent_s
+            released_s = end_s
+        counted = len(idle_times)
+        return Cycle(
+            cycle_s=(released_s - half_s) / counted,
+            work_s=work_s / counted,
+            interrupts=self._interrupts_per_poll,
+            polls=polls / counted,
+            idles=1.0,
+            idle_times=IdleTimes.mean_of(idle_times),
         )
 
     def _mostly_full(self, rate_pps: float, factor: float) -> Cycle:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from routecast.evaluate.solve._cost import slowest_over_mean
 from routecast.evaluate.solve._delay import DelayAnswer
+from routecast.evaluate.solve._repeated_bursts import recorded_bursts
 from routecast.evaluate.solve._scheduling_shares import served_at_once
 from routecast.evaluate.solve._unknown_shares import Absences, absences_of
 from routecast.evaluate.solve.fluid import Fluid
@@ -38,6 +39,10 @@ _MAX_WIDTH = 0.02, 0.08
 """Greatest distance of the bounds of a known loss: frames of one size; mixed sizes or gaps."""
 _NOTABLE = 0.005
 _RARE_QUANTILE = 0.99
+_BUSY_THREADS = 0.9
+"""Load of threads from which their turns, which the queues leave out, decide."""
+_MIN_ROOM = 8
+"""Places at shared units of which two queues can still bound the loss."""
 _WINDOW_ERROR = 0.03
 """Error of the joint throughput of windows, chosen in sight of random traces."""
 
@@ -47,21 +52,25 @@ Floats = NDArray[np.float64]
 
 
 def pass_recorded(fluid: Fluid, overloaded: Fluid | None) -> tuple[Fluid, DelayAnswer]:
-    """Return what the frames of a load's trace meet in a router, and the fluid state with the work that they make.
+    """Return what the frames of a load meet in a router, and the fluid state with the work that they make.
 
+    The frames are those of the load's trace, all of them from the empty router on, or its repeated bursts.
     ``overloaded``: the state of a router with windows at line rate, whose windows share its memories at their pace in a
     burst.
     """
     trace = fluid.load.arrivals.trace
-    assert trace is not None
+    span_s = (0.0, math.nan)
+    if trace is None:
+        trace, length_s = recorded_bursts(fluid)
+        span_s = (0.5 * length_s, length_s)
     absences = absences_of(fluid)
-    likely = _Passage(fluid, trace, absences, overloaded, extra=0.0)
+    likely = _Passage(fluid, trace, absences, overloaded, span_s, extra=0.0)
     for _ in range(_ROUNDS if any(not pool.contention.is_none for pool in fluid.model.pools) else 1):
         likely.run()
     bounds = [likely]
     if likely.bounded:
         for extra in (-1.0, 1.0):
-            bound = _Passage(fluid, trace, absences, overloaded, extra=extra)
+            bound = _Passage(fluid, trace, absences, overloaded, span_s, extra=extra)
             bound.factors = likely.factors
             bound.run()
             bounds.append(bound)
@@ -86,7 +95,14 @@ class _Passage:
     """
 
     def __init__(
-        self, fluid: Fluid, trace: RecordedFrames, absences: Absences, overloaded: Fluid | None, *, extra: float
+        self,
+        fluid: Fluid,
+        trace: RecordedFrames,
+        absences: Absences,
+        overloaded: Fluid | None,
+        span_s: tuple[float, float],
+        *,
+        extra: float,
     ) -> None:
         self.fluid, self.graph, self.absences, self.extra = fluid, fluid.graph, absences, extra
         self.overloaded = overloaded
@@ -94,13 +110,17 @@ class _Passage:
         self.sizes, self.size_of = np.unique(trace.frame_bytes, return_inverse=True)
         self.stream_of = _streams(fluid)[trace.flow]
         self.ingress_of = np.array([flow.ingress for flow in fluid.load.flows.flows])[trace.flow]
-        self.duration_s = trace.length_s
-        self.end = np.uint64(round(self.duration_s * _PS))
-        """End of the trial: what has not happened by then does not count, as in a simulation of the trace."""
+        begin_s, end_s = span_s[0], trace.length_s if math.isnan(span_s[1]) else span_s[1]
+        self.duration_s = end_s - begin_s
+        self.begin, self.end = np.uint64(round(begin_s * _PS)), np.uint64(round(end_s * _PS))
+        """What counts: only what has happened by the end, as in a simulation of the trace."""
+        self.is_repeated = begin_s > 0.0
         self.factors: dict[int, Floats] = {}
         """By task unit: the contention of each frame's service."""
         self.bounded: dict[int, str] = {}
         """Task units whose courses are only bounded, and why."""
+        self.is_unbounded = False
+        """Whether queues are so short that the turns at shared units decide."""
         self.reset()
 
     def reset(self) -> None:
@@ -111,7 +131,6 @@ class _Passage:
         self.lost: dict[int, int] = {}
         self.work_s: dict[int, float] = {}
         self.wait_s: dict[int, float] = {}
-        self.interrupts: dict[int, int] = {}
         self.slower: dict[int, float] = {}
         """By task unit: by how much its services are longer than its own work."""
         self.services: dict[int, tuple[Numbers, Instants, Instants]] = {}
@@ -132,7 +151,7 @@ class _Passage:
                 wire_ps = _wire_ps(port.link_bps, self.sizes)[self.size_of[frames]]
                 self._queue(node, frames, wire_ps, 1, port.tx_ring_frames, is_link=True)
         for frames in self.pending.get(self.graph.exit, []):
-            self.forwarded[frames] = self.at[frames] < self.end
+            self.forwarded[frames] = self._counts(self.at[frames])
         self._note_contention()
 
     def _enter(self) -> None:
@@ -146,7 +165,7 @@ class _Passage:
             self.at[frames] = np.floor(np.maximum.accumulate(intended_ps - sent_ps) + sent_ps + 1e-6).clip(0.0)
             self.pending.setdefault(self.graph.entry[number], []).append(frames)
         self.arrived = self.at.copy()
-        self.offered = int(np.count_nonzero(self.at < self.end))
+        self.offered = int(np.count_nonzero(self._counts(self.at)))
 
     def _arriving(self, node: int) -> Numbers:
         """Return the frames at a node in order of their arrival, then of their numbers."""
@@ -173,18 +192,18 @@ class _Passage:
         starts = np.frombuffer(_core.queue_starts(at.tobytes(), work.tobytes(), servers, room), np.uint64)
         kept = starts != _LOST
         frames, starts, work = frames[kept], starts[kept], work[kept]
-        self.lost[node] = int(np.count_nonzero(at[~kept] < self.end))
+        self.lost[node] = int(np.count_nonzero(self._counts(at[~kept])))
         waits_s = (starts - at[kept]).astype(np.float64) / _PS
         self.waited[frames] += waits_s
-        self.wait_s[node] = float(waits_s.sum())
-        ends = np.minimum(starts + work, self.end)
-        done_s = (ends - np.minimum(starts, ends)).astype(np.float64) / _PS
+        self.wait_s[node] = float(waits_s[self._counts(starts)].sum())
+        ends = np.clip(starts + work, self.begin, self.end)
+        done_s = (ends - np.clip(starts, self.begin, ends)).astype(np.float64) / _PS
         slower = self.slower.get(node, 1.0)
         self.work_s[node] = float(done_s.sum()) / slower
         if is_link:
             # A frame leaves with its first bit (S9).
             self.at[frames] = starts
-            self.forwarded[frames] = starts + work <= self.end
+            self.forwarded[frames] = self._counts(starts + work - np.uint64(1))
         else:
             self.at[frames] = starts + work
             self.services[node] = (frames, starts, self.at[frames])
@@ -204,27 +223,36 @@ class _Passage:
         interrupt, batch = (round(time_s * mean_factor * _PS) for time_s in (cost.interrupt_s, cost.batch_s))
         polls = (task.activation.budget_frames, interrupt, batch, moderation, wakeup, linger)
         at = self.at[frames]
-        packed_starts, packed_ends, busy_ps, interrupts = _core.polled_starts(
-            at.tobytes(),
-            work.tobytes(),
-            station.room,
-            int(self.end),
-            polls,
-            exhaustive=cost.exhaustive,
-            sleep_ps=[(round(after_s * _PS), round(exit_s * _PS)) for after_s, exit_s in cost.sleep_states],
-        )
+        busy_ps = 0
+        packed_starts = packed_ends = b""
+        for until, sign in ((self.begin, -1), (self.end, 1)):
+            if not until:
+                continue
+            packed_starts, packed_ends, worked_ps, _ = _core.polled_starts(
+                at.tobytes(),
+                work.tobytes(),
+                station.room,
+                int(until),
+                polls,
+                exhaustive=cost.exhaustive,
+                sleep_ps=[(round(after_s * _PS), round(exit_s * _PS)) for after_s, exit_s in cost.sleep_states],
+            )
+            busy_ps += sign * worked_ps
         starts, ends = np.frombuffer(packed_starts, np.uint64), np.frombuffer(packed_ends, np.uint64)
         kept = starts != _LOST
-        self.lost[index] = int(np.count_nonzero(at[~kept] < self.end))
+        self.lost[index] = int(np.count_nonzero(self._counts(at[~kept])))
         frames, starts = frames[kept], starts[kept]
         waits_s = (starts - at[kept]).astype(np.float64) / _PS
         self.waited[frames] += waits_s
-        self.wait_s[index] = float(waits_s.sum())
+        self.wait_s[index] = float(waits_s[self._counts(starts)].sum())
         self.work_s[index] = busy_ps / _PS
-        self.interrupts[index] = interrupts
         self.at[frames] = ends[kept]
         self.services[index] = (frames, starts, self.at[frames])
         return frames
+
+    def _counts(self, at: Instants) -> NDArray[np.bool_]:
+        """Return which instants count."""
+        return (at >= self.begin) & (at < self.end)
 
     def _factors(self, index: int) -> Floats:
         if index not in self.factors:
@@ -267,13 +295,18 @@ class _Passage:
             self.bounded[index] = why
             return self._door(index, service_s, room)
         if fluid.windows is not None and index in fluid.windows.inside:
-            # Frames inside a window have room at every task unit of it.
+            # Frames inside a window have room at every task unit of it, if its queue is as long as the window.
+            self.is_unbounded |= not self._holds_all(index)
             return _Station(servers, service_s, len(self.trace))
         self.bounded[index] = why
         if self._is_own(index):
-            scatter = _SURE * math.sqrt(max(task.service.squared_cv, 0.0) * (room + servers))
+            # The services that a queue remembers: those of its places, or more near a full load.
+            remembered = min(1.0 / max(1.0 - self.absences.load[index], 1e-3) ** 2, len(frames))
+            scatter = _SURE * math.sqrt(max(task.service.squared_cv, 0.0) * max(room + servers, remembered))
             away = _most_within(self.at[frames], self._interruption_s(index)) + scatter
             return self._plain(index, service_s, servers, max(math.floor(room - max(self.extra, 0.0) * away), 1))
+        is_turn = fluid.steady is not None and self.absences.load[index] >= _BUSY_THREADS
+        self.is_unbounded |= room < _MIN_ROOM or is_turn
         if self.extra < 0.0:
             return _Station(servers, service_s, room)
         slower = self._slower(index)
@@ -332,6 +365,14 @@ class _Passage:
         own_s = float(np.average(service_s, weights=np.bincount(self.size_of)))
         self.slower[index] = paced_s / own_s if own_s > 0.0 else math.inf
         return _Station(1, np.full(len(service_s), paced_s), room)
+
+    def _holds_all(self, index: int) -> bool:
+        """Whether a task unit inside windows has room for all frames that may be inside."""
+        fluid = self.fluid
+        assert fluid.windows is not None
+        doors = [self.graph.tasks[door] for door in fluid.windows.enter]
+        most = max(fluid.model.pool(door.needs[0].pool).units for door in doors)
+        return self.graph.tasks[index].queue_frames + 1 >= most
 
     def _why_bounded(self, index: int) -> str:
         """Return why the queue of a task unit is not all that decides its course; empty if it is."""
@@ -474,6 +515,8 @@ def _answer(fluid: Fluid, likely: _Passage, bounds: list[_Passage]) -> DelayAnsw
     per_s = 1.0 / likely.duration_s
     drops = {names[node]: count * per_s for node, count in sorted(likely.lost.items()) if count}
     in_flight = likely.offered - int(np.count_nonzero(likely.forwarded)) - sum(likely.lost.values())
+    if likely.is_repeated:
+        in_flight = 0
     work = {
         task.name: likely.work_s.get(index, 0.0) * per_s / max(float(fluid.service_s[index]), 1e-300)
         if fluid.service_s[index] > 0.0
@@ -483,12 +526,14 @@ def _answer(fluid: Fluid, likely: _Passage, bounds: list[_Passage]) -> DelayAnsw
     losses = [passage.loss_ratio for passage in bounds]
     low = min(losses)
     high = min(max(losses), losses[0] + likely.chance_frames / max(likely.offered, 1))
+    high = 1.0 if likely.is_unbounded else high
     smooth = fluid.load.frames.is_fixed and likely.trace.interarrival_scv < _NOTABLE
     width = _MAX_WIDTH[0 if smooth else 1]
     reason = ""
     if high - low > width:
         index, why = next(iter(likely.bounded.items()))
-        reason = f'"{names[index]}" {why}, and the trace loses between {low:.1%} and {high:.1%}'
+        what = "the bursts lose" if likely.is_repeated else "the trace loses"
+        reason = f'"{names[index]}" {why}, and {what} between {low:.1%} and {high:.1%}'
     sizes = likely.trace.frame_bytes[likely.forwarded]
     latency, waiting = (None, None) if likely.bounded else _delays(likely)
     notes = [*likely.trace.notes]
@@ -515,7 +560,8 @@ def _delays(passage: _Passage) -> tuple[Delay, Delay]:
     """Return latency and waiting time of the forwarded frames."""
     passed = passage.forwarded
     stays_s = (passage.at - passage.arrived)[passed].astype(np.float64) / _PS
-    method = f"queues of the {len(passage.trace):,} frames of the trace"
+    of = "repeated bursts" if passage.is_repeated else "the trace"
+    method = f"queues of {len(passage.trace):,} frames of {of}"
     return _delay(stays_s, method), _delay(passage.waited[passed], method)
 
 
