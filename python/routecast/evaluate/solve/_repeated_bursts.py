@@ -1,8 +1,7 @@
 """Repeated bursts as recorded frames: all frames of a burst at once, at equal intervals (RFC 2544 sec. 21).
 
 The instants are known, so the queues of the frames need no law (:mod:`routecast.evaluate.solve._recorded`). A run of
-bursts that is long beside the queues stands for the repetition; its first half fills them and does not count. Sizes
-that are drawn at random are dealt by a fixed permutation of the mix.
+bursts that is long beside the queues stands for the repetition; its first half fills them and does not count.
 """
 
 from __future__ import annotations
@@ -26,6 +25,10 @@ def why_not_recorded(fluid: Fluid) -> str:
     weights = {flow.weight for flow in fluid.load.flows.flows}
     if len(weights) > 1:
         return "the flow of each burst is drawn at random"
+    if fluid.load.frames.order == "random" and not fluid.load.frames.is_fixed:
+        return "the size of each frame is drawn at random"
+    if fluid.steady is not None:
+        return "threads take turns"
     bursts = math.ceil(_frames_of(fluid) / fluid.load.arrivals.burst_frames)
     return "" if bursts >= _MIN_BURSTS else "the bursts are too long to follow some of them"
 
@@ -51,8 +54,6 @@ def recorded_bursts(fluid: Fluid) -> tuple[RecordedFrames, float]:
     half_s *= math.ceil(_frames_of(fluid) / fluid.intended_pps / 2.0 / half_s)
     length_s = 2.0 * half_s
     sizes = np.array(load.frames.sequence_bytes)
-    if load.frames.order == "random":
-        sizes = np.random.default_rng(0).permutation(np.tile(sizes, max(1, 1000 // len(sizes))))
     at_s, size_bytes, flow = [], [], []
     for port, numbers_of_flows in members_of.items():
         members, interval_s = np.array(numbers_of_flows), interval_of_s[port]
