@@ -67,16 +67,16 @@ class RecordedFrames:
         problems = _problems(times, sizes, numbers)
         if problems:
             raise ModelProblem("trace", problems)
-        said = list(notes)
+        remarks = list(notes)
         if len(times) > 1 and (np.diff(times) < 0.0).any():
             late = int(np.count_nonzero(times < np.maximum.accumulate(times)))
-            said.append(f"{late:,} of {len(times):,} frames are out of order: they are sorted by their times")
+            remarks.append(f"{late:,} of {len(times):,} frames are out of order: they are sorted by their times")
             order = np.argsort(times, kind="stable")
             times, sizes, numbers = times[order], sizes[order], numbers[order]
         columns = (times - times[0], sizes.astype(np.uint32), numbers.astype(np.uint32))
         for column in columns:
             column.flags.writeable = False
-        return cls(time_s=columns[0], frame_bytes=columns[1], flow=columns[2], flows=tuple(flows), notes=tuple(said))
+        return cls(time_s=columns[0], frame_bytes=columns[1], flow=columns[2], flows=tuple(flows), notes=tuple(remarks))
 
     def __len__(self) -> int:
         return len(self.time_s)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from routecast.calibration.counts import Count, cores, evaluated_counts
-from routecast.errors import FileProblem, FitProblem, Problem, RoutecastError
+from routecast.errors import FileProblem, FitProblem, ModelProblem, Problem, RoutecastError
 from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
 from routecast.evaluate.sweep import even_flows, trial_past_transient
 from routecast.evaluate.trial import Trial
@@ -33,6 +33,7 @@ RouterOf = Callable[[int], tuple[RouterModel, OfferedLoad | None]]
 """Returns the router with a number of cores, and the load of its file."""
 
 _MAX_SIMULATED = 8
+_SAME_SIZE = 0.01
 _RATE_TOLERANCE_RATIO = 1.0 - 1e-9
 _LOSS_TOLERANCE_RATIO = 1e-9
 
@@ -241,5 +242,14 @@ def _bounded_latency_s(trial: Trial, bounds: Sequence[Bound]) -> float:
 
 def _load(model: RouterModel, default: OfferedLoad | None, count: int, target: Target) -> OfferedLoad:
     base = default or OfferedLoad(rate_pps=1.0)
+    if base.arrivals.trace is not None:
+        mean_bytes, wanted_bytes = base.frames.mean_bytes, target.frames.mean_bytes
+        if abs(mean_bytes - wanted_bytes) > _SAME_SIZE * mean_bytes:
+            message = (
+                f"the target is in frames of {wanted_bytes:.4g} B, and those of the trace have {mean_bytes:.4g} B on "
+                f'average: give --frames "{round(mean_bytes)} B"; sizes and flows are the trace\'s'
+            )
+            raise ModelProblem("offered load", [Problem("frames", message)])
+        return base.at(target.rate_pps)
     flows = even_flows(count, len(model.ports))
     return OfferedLoad(rate_pps=target.rate_pps, frames=target.frames, flows=flows, arrivals=base.arrivals)

@@ -139,7 +139,8 @@ class ConfirmationRuns:
             values=values,
             is_met=is_met,
             replications=len(trials),
-            duration_s=self.duration_s,
+            # A trace may be shorter.
+            duration_s=min(self.duration_s, max((trial.duration_s for trial in trials if trial), default=math.inf)),
         )
 
 
