@@ -349,9 +349,11 @@ def test_a_receiver_on_the_generators_core_takes_its_turns(opened: Opened) -> No
 @pytest.mark.parametrize("kind", ["process", "link"])
 def test_a_reset_loses_frames_and_the_router_comes_back(opened: Opened, kind: str, undisturbed: Undisturbed) -> None:
     def run() -> Trial:
-        trial = evaluator.reset_trial(load(), 1.0, kind=kind, at_s=0.5)
+        # The kernel takes the links down one after the other and waits each time until no core uses them: 0.4 s beside
+        # a busy poller. The trial leaves time for that.
+        trial = evaluator.reset_trial(load(), 2.0, kind=kind, at_s=0.5)
         assert conserved(trial)
-        assert not any("link" in reason for reason in trial.invalid)  # it went down on purpose
+        assert not any("the link is" in reason or "the link went" in reason for reason in trial.invalid)  # on purpose
         # A reset looks like a stall and gets the same note, so the notes are no evidence here.
         return replace(trial, notes=())
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Literal
 
 from routecast.errors import FileProblem, ModelProblem, Problem
-from routecast.load.capture import is_capture, read_recording
 from routecast.load.flows import MICROSOFT_KEY, Flow, toeplitz_of_many
 from routecast.load.trace import RecordedFrames
 from routecast.quantity.bounded_file import read_text
@@ -83,6 +82,8 @@ class Arrivals:
         routecast.errors.FileProblem
             The file cannot be read; every wrong line of CSV is listed.
         """
+        from routecast.load.capture import is_capture
+
         is_text = str(path) != "-" and Path(path).suffix == ".csv"
         if not is_text or is_capture(path):
             return read_capture(path, inner=inner, split_mtu=split_mtu, rss_key=rss_key)
@@ -152,6 +153,8 @@ def read_capture(
 
     Raises FileProblem: as that function.
     """
+    from routecast.load.capture import read_recording
+
     recording = read_recording(path, inner=inner, split_mtu=split_mtu)
     hashes = toeplitz_of_many([flow.rss_input for flow in recording.flows], rss_key)
     flows = [

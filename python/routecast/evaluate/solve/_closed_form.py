@@ -21,8 +21,6 @@ from routecast.evaluate.solve._cost import Cost, Cycle, IdleTimes, costs_of, poi
 from routecast.evaluate.solve._delay import DelayAnswer, delays
 from routecast.evaluate.solve._limits import NO_LOSS, limits_of, limits_of_windows, links_of, ranked
 from routecast.evaluate.solve._machine import ThreadMachine, has_threads, machine_of
-from routecast.evaluate.solve._recorded import pass_recorded
-from routecast.evaluate.solve._repeated_bursts import why_not_recorded
 from routecast.evaluate.solve._scheduling_shares import Component, components, mean_contention, served_at_once, uses_of
 from routecast.evaluate.solve._throughput import Steady, lossless_of, steady_state
 from routecast.evaluate.solve._unknown_shares import fill_of, frame_times_s
@@ -488,6 +486,9 @@ class Solve:
         _check_steady(load)
         fluid = rates_of(self.model, load)
         if load.arrivals.kind in {"trace", "bursts"}:
+            from routecast.evaluate.solve._recorded import pass_recorded
+            from routecast.evaluate.solve._repeated_bursts import why_not_recorded
+
             if load.arrivals.kind == "bursts" and (why := why_not_recorded(fluid)):
                 message = f"repeated bursts have no closed form where {why}; use simulate"
                 raise ModelProblem("offered load", [Problem("arrivals", message)])
