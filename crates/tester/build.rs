@@ -9,7 +9,7 @@ use std::process::Command;
 use std::{env, fs};
 
 /// Each is `bpf/NAME.bpf.c`.
-const PROGRAMS: [&str; 8] = ["receive", "generate", "pass", "slow", "forward", "fault", "balance", "member"];
+const PROGRAMS: [&str; 9] = ["receive", "generate", "pass", "slow", "forward", "fault", "balance", "member", "loss"];
 
 fn compile(clang: &str, target: &str, recipe: &Path, out: &Path) {
     let done = Command::new("sh").arg(recipe).arg(clang).arg(out).arg(target).output();

@@ -6,8 +6,10 @@ from types import TracebackType
 from typing import Self, TypedDict, final, type_check_only
 
 __all__ = [
+    "FrameLoss",
     "LoadBalancer",
     "MemberGate",
+    "NamespaceNetlink",
     "NocError",
     "ProbeError",
     "SimulationError",
@@ -432,6 +434,41 @@ def trace_workload(request: str, progress: Callable[[float], object] | None = No
     """
 
 @final
+class FrameLoss:
+    """The eBPF program of a wire that loses frames in one direction: those that arrive at one of its interfaces.
+
+    Parameters
+    ----------
+    interface : str
+        The interface. It loses nothing before :meth:`set`.
+    netns_path : str, optional
+        Path of its network namespace.
+    pins : str, optional
+        Folder in a BPF file system where the program stays when this process ends. If it is there already, it is opened
+        with the loss and the count that it has; one of an interface that was removed must be removed first.
+
+    Raises
+    ------
+    TesterError
+        The interface has an XDP program, a right or the interface is missing, or the kernel refuses. The same holds for
+        each call.
+    """
+
+    def __new__(cls, interface: str, netns_path: str | None = None, pins: str | None = None) -> Self: ...
+    def set(self, loss_ratio: float) -> None:
+        """Drop this pseudo-random share of the arriving frames silently, 0 to 1."""
+
+    def dropped(self) -> int:
+        """Return how many frames it has dropped since it was attached."""
+
+    def close(self) -> None:
+        """Release the program: it stays at work if it is pinned, and comes off otherwise."""
+
+    @staticmethod
+    def remove(pins: str) -> None:
+        """Take the program that is pinned in a folder off its interface; an absent one is no error."""
+
+@final
 class LoadBalancer:
     """The eBPF programs of a multistage router's load balancer, attached until it is closed or its pins are removed.
 
@@ -459,6 +496,9 @@ class LoadBalancer:
     def set_role(self, role: str) -> None:
         """Make the load balancer one that works, stands_by or hangs (a fault)."""
 
+    def set_loss(self, loss_ratio: float) -> None:
+        """Drop a pseudo-random share of all arriving frames silently, 0 to 1 (a fault)."""
+
     def answers(self) -> list[int]:
         """Return how often the working load balancer answered: by the inside interface, by each outside one."""
 
@@ -473,6 +513,13 @@ class LoadBalancer:
 
     def beat(self) -> None:
         """Say that the process which holds the router lives."""
+
+    def paths(self) -> dict[int, list[int]]:
+        """Return, for each member, how many own frames came back on each of its 64 paths since it is one.
+
+        An own frame on a path goes from the source of ``probe`` (IPv4) or ``probe6`` (IPv6) to any destination, with
+        protocol 253; the low six bits of the IPv4 identification or the IPv6 flow label are the path's number.
+        """
 
     def status(self) -> str:
         """Return epoch, digest, members with counts and health, and reasons of what was not forwarded, as JSON."""
@@ -503,14 +550,59 @@ class MemberGate:
     """
 
     def __new__(cls, interface: str, netns: str | None = None, pins: str | None = None) -> Self: ...
-    def set(self, *, cap_pps: float, queue_frames: int, hangs: bool, forwards: bool) -> None:
-        """Set the cap, frames/s (0: none), how many frames may wait, and whether everything is dropped silently."""
+    def set(self, *, cap_pps: float, queue_frames: int, hangs: bool, forwards: bool, loss: float = 0.0) -> None:
+        """Set the cap, frames/s (0: none), how many frames may wait, and what is dropped silently.
+
+        That is everything (``hangs``) or a pseudo-random share of the arriving frames (``loss``, 0 to 1).
+        """
 
     def counters(self) -> str:
-        """Return frames passed, dropped over the cap, and dropped by the hang, as JSON."""
+        """Return frames passed, dropped over the cap, by the hang, and by the loss, as JSON."""
 
     def close(self) -> None:
         """Take the program off."""
+
+@final
+class NamespaceNetlink:
+    """Netlink sockets in a network namespace: its kernel's requests for neighbours, its neighbours, its configuration.
+
+    Parameters
+    ----------
+    netns_path : str
+        Path of the namespace, such as ``/run/netns/NAME``.
+
+    Raises
+    ------
+    TesterError
+        The namespace cannot be joined, there is no such interface, an address is wrong, or the kernel refuses. The same
+        holds for each call.
+    """
+
+    def __new__(cls, netns_path: str) -> Self: ...
+    def fileno(self) -> int:
+        """Return the descriptor to wait on for :meth:`lookups`."""
+
+    def lookups(self, limit: int) -> list[tuple[str, str]]:
+        """Return interface and address of the neighbours that the kernel looks for, each once, without waiting.
+
+        They are those since the last call, at most ``limit``; what is left stays for the next call.
+        """
+
+    def set_neighbours(self, interface: str, entries: Sequence[tuple[str, str]]) -> None:
+        """Set permanent neighbours (address, MAC address); all but the refused ones are set when it raises."""
+
+    def remove_neighbours(self, interface: str, addresses: Sequence[str]) -> None:
+        """Remove neighbours; one that is absent is no error."""
+
+    def contents(self) -> list[str]:
+        """Return what is configured: sorted lines ``address``, ``link``, ``neighbour`` and ``route``.
+
+        They cover permanent neighbours and the main table of IPv4 and IPv6. What the kernel made by itself (its
+        routes, link-local addresses) and the interface ``lo`` are left out.
+        """
+
+    def close(self) -> None:
+        """Close the sockets."""
 
 def flow_row(source: str, destination: str, protocol: int, ports: tuple[int, int] | None, is_fragment: bool) -> int:
     """Return the row of a flow: as the load balancer computes it of a frame's headers.

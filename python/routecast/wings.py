@@ -16,9 +16,10 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-__all__ = ["CommandGroup", "FileKind", "Wing", "data_folders", "wings"]
+__all__ = ["ENTRY_POINTS", "CommandGroup", "FileKind", "Wing", "data_folders", "wings"]
 
 ENTRY_POINTS = "routecast.wings"
+"""Group of the entry points of wings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,8 @@ class Wing:
 
     ``commands`` are by panel of the help and by name. ``schemas`` and ``file_kinds`` are by the word before ``.toml``.
     ``studies`` has ``package:Class`` of the document by the kind that a study file names. ``questions`` has the command
-    that answers each question of users, and ``examples`` the arguments of commands that need some.
+    that answers each question of users, and ``examples`` the arguments of commands that need some. ``thin_modules``
+    have commands that :mod:`routecast.cli.thin` declares and runs.
     """
 
     package: str
@@ -54,6 +56,7 @@ class Wing:
     studies: Mapping[str, str] = field(default_factory=dict)
     questions: Mapping[str, str] = field(default_factory=dict)
     examples: Mapping[str, str] = field(default_factory=dict)
+    thin_modules: frozenset[str] = frozenset()
 
     @property
     def data(self) -> Path:

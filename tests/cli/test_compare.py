@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 
@@ -101,6 +102,26 @@ def test_sizings_of_one_table_are_compared_draw_by_draw(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "frames 1518 B instead of 64 B: " in done.stdout.splitlines()[0]
     assert "compared draw by draw" in done.stdout
+
+
+def test_sizings_beyond_the_measured_cores_are_paired_with_their_ceilings(tmp_path: Path) -> None:
+    table = tmp_path / "grow.csv"
+    table.write_text("cores,frame,throughput_mpps\n1,64,2.0\n2,64,3.95\n3,64,5.8\n4,64,7.6\n4,128,7.3\n")
+    for name, frames in (("small", "64 B"), ("large", "128 B")):
+        done = completed("size", table, "--target", "9 Mpps", "--frames", frames, "--cores", "4..8", "--json")
+        (tmp_path / f"{name}.json").write_text(done.stdout)
+    done = completed("compare", "small.json", "large.json", folder=tmp_path)
+    headline = done.stdout.splitlines()[0]
+    assert "frames 128 B instead of 64 B: " in headline
+    # What an open fact leaves open is a result: a number of nine digits stood among the settings.
+    assert not re.search(r"\d{7}", headline)
+    differences = json.loads(completed("compare", "small.json", "large.json", "--json", folder=tmp_path).stdout)
+    beyond = [each for each in differences["differences"] if each["quantity"] == "rate_pps" and "8" in each["place"]]
+    (eight,) = beyond
+    widths = [eight[side]["high"] - eight[side]["low"] for side in ("a", "b")]
+    # A ceiling between four and eight cores is one ceiling for both sizes, so that the difference is known better.
+    assert eight["paired"]
+    assert eight["high"] - eight["low"] < 0.7 * math.hypot(*widths)
 
 
 def test_sweeps_meet_at_their_settings(trials: Path) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
 import pytest
+from in_process import completed
 
 from routecast.cli.simulate import FailureOptions
 from routecast.errors import ModelProblem, QuantityProblem
 from routecast.router.events import Event, Outage, Reroute
 from routecast.router.files import read_router
-from routecast.router.multistage.failures import events_of, failed, tasks_of
+from routecast.router.multistage.failures import TAKEOVER_S, events_of, failed, tasks_of, with_takeovers
 
 ROUTER = Path(__file__).parents[2] / "examples" / "multistage.router.toml"
 
@@ -25,12 +27,13 @@ def failure_events(
     until: tuple[str, ...] = (),
     detect: str | None = None,
     drain: str = "10 ms",
+    replaced: tuple[str, ...] = (),
 ) -> tuple[Event, ...]:
     options = FailureOptions(
         fail=list(fail), switch_off=list(switch_off), at=list(at), until=list(until), detect=detect, drain=drain
     )
-    absences = options.absences(duration_s, known=("lb 1", "br 1"))
-    return events_of(read_router(ROUTER), absences)
+    absences = options.absences(duration_s, known=("lb 1", "br 1"), replaced=replaced)
+    return events_of(with_takeovers(read_router(ROUTER)), absences)
 
 
 def times(events: tuple[Event, ...], element: str) -> set[tuple[float, float]]:
@@ -60,6 +63,24 @@ def test_one_time_holds_for_all_elements_and_several_are_taken_in_order() -> Non
 def test_nobody_notices_a_failure_without_a_time_to_detect_it() -> None:
     events = failure_events(fail=("br 1",), at=("100 ms",))
     assert {type(event) for event in events} == {Outage}
+
+
+@pytest.mark.parametrize(("detect", "at_s"), [(None, 0.1 + TAKEOVER_S), ("50 ms", 0.15)])
+def test_a_balancer_is_replaced_after_the_time_of_a_takeover_or_the_stated_one(detect: str | None, at_s: float) -> None:
+    events = failure_events(fail=("lb 1", "br 1"), at=("100 ms",), detect=detect, replaced=("lb 1", "lb 2"))
+    takeover = [event for event in events if isinstance(event, Reroute) and event.task == "port 0 segment"]
+    assert [event.at_s for event in takeover] == pytest.approx([at_s])
+    assert any(isinstance(event, Reroute) and event.task == "lb 2 balance behind interrupts" for event in events) == (
+        detect is not None
+    )
+
+
+def test_simulate_lives_on_when_one_of_two_balancers_dies() -> None:
+    done = completed("simulate", ROUTER, "--duration", "500 ms", "--fail", "lb 1", "--at", "100 ms", "--json")
+    trial = json.loads(done.stdout)
+    # Both directions pass both load balancers: 100 kpps for 5.5 intervals of 40 ms.
+    assert trial["dropped_frames"] == pytest.approx(100e3 * 0.22, abs=40)
+    assert trial["offered_frames"] == sum(trial[f"{what}_frames"] for what in ("forwarded", "dropped", "in_flight"))
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from in_process import completed
 
 from routecast.cli.run import INTERRUPTED, run
 
@@ -309,3 +310,28 @@ def test_resources_of_one_kind_share_a_row(capsys: pytest.CaptureFixture[str]) -
     assert "engine 0 threads … engine 47 threads (48)" in text
     assert "engine 17 threads" not in text
     assert len(text.splitlines()) < 40
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [(("--arrivals", "cbr"), "evenly spaced arrivals"), (("--arrivals", "poisson"), "Poisson arrivals")],
+)
+def test_a_latency_names_the_arrivals_that_it_assumes(router: str, options: tuple[str, ...], words: str) -> None:
+    load = ("--load", "2 Mpps", *options)
+    for command in (("solve", router, *load), ("simulate", router, *load, "--duration", "5 ms")):
+        done = completed(*command)
+        assert done.returncode == 0, done.stderr
+        lines = done.stdout.splitlines()
+        (first,) = [number for number, line in enumerate(lines) if line.startswith("latency ")]
+        assert f"with {words}" in " ".join(lines[first : lines.index("Resources")])
+        assert json.loads(completed(*command, "--json").stdout)["arrivals"] == words
+    swept = ("sweep", router, "--vary", "cores=3,4", *load)
+    assert f"Latency: with {words}." in completed(*swept).stdout
+    rows = json.loads(completed(*swept, "--json").stdout)["points"]
+    assert {row["latency_arrivals"] for row in rows if row["latency_mean_s"] is not None} == {words}
+
+
+def test_rates_without_a_latency_name_no_arrivals(router: str) -> None:
+    done = completed("sweep", router, "--vary", "cores=3,4")
+    assert done.returncode == 0, done.stderr
+    assert "Latency" not in done.stdout

@@ -9,8 +9,10 @@ import pytest
 
 from routecast.errors import ModelProblem
 from routecast.evaluate import Simulate, Solve
+from routecast.evaluate.solve import _recorded
 from routecast.evaluate.sweep import trial_past_transient
 from routecast.load import Arrivals, Flow, FlowSet, FrameMix, OfferedLoad, RecordedFrames
+from routecast.load import trace as trace_module
 from routecast.load.offered import recorded_load
 from routecast.router import Activation, RouterModel, ServiceCost, multicore
 from routecast.router.files import read_router_and_load
@@ -161,3 +163,52 @@ def test_random_services_and_shared_units_give_a_range_that_holds_the_loss() -> 
     low, high = trial.interval["loss_ratio"]
     assert low <= Simulate(router).trial(load, length_s(load)).loss_ratio <= high
     assert high - low < 0.16
+
+
+@pytest.mark.parametrize("router", ["multicore", "diversified", "bus", "dpdk-pipeline", "shared_core"])
+def test_the_chunks_in_which_frames_are_served_change_nothing(router: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Bursts that fill queues: services, frames that wait and losses reach over the ends of chunks.
+    model, _ = read_router_and_load(EXAMPLES / f"{router}.router.toml")
+    stream = np.random.default_rng(7)
+    at_s = np.sort(np.repeat(np.arange(6) * 4e-4, 500) + stream.uniform(0.0, 1e-4, 3000))
+    load = recorded_load(
+        RecordedFrames.of(at_s, stream.choice([64, 594, 1518], 3000), stream.integers(0, 9, 3000)),
+        ports=len(model.ports),
+    )
+    whole = Solve(model).trial(load, 1.0)
+    for chunk in (97, 450):
+        monkeypatch.setattr(_recorded, "_CHUNK_FRAMES", chunk)
+        parts = Solve(model).trial(load, 1.0)
+        assert parts.drops_pps == whole.drops_pps
+        assert (parts.loss_ratio, parts.l2_bps) == pytest.approx((whole.loss_ratio, whole.l2_bps), nan_ok=True)
+        assert parts.queue_frames == pytest.approx(whole.queue_frames, rel=1e-9, abs=1e-9)
+        if whole.latency is not None:
+            assert parts.latency is not None
+            assert parts.latency.p99_s == whole.latency.p99_s
+            assert parts.latency.max_s == whole.latency.max_s
+
+
+def test_counts_and_variation_of_gaps_are_those_of_all_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = np.random.default_rng(3)
+    at_s, flow = np.cumsum(stream.exponential(1e-6, 1000)), stream.integers(0, 5, 1000)
+    monkeypatch.setattr(trace_module, "_CHUNK_FRAMES", 90)
+    frames = RecordedFrames.of(at_s, np.full(1000, 64), flow)
+    gaps_s = np.diff(at_s)
+    assert frames.interarrival_scv == pytest.approx(np.var(gaps_s) / np.mean(gaps_s) ** 2)
+    assert frames.frames_by_flow.tolist() == np.bincount(flow).tolist()
+
+
+@pytest.mark.parametrize(("burst", "gap_s"), [(900, 0.25e-6), (3000, 0.4e-6), (3000, 1.5e-6)])
+def test_a_core_whose_work_begins_with_one_queue_loses_no_more_than_all_work_at_once(burst: int, gap_s: float) -> None:
+    # Each core of a virtual machine receives, forwards and sends: what waits to be received has all of this before it.
+    model, _ = read_router_and_load(EXAMPLES / "parallel.router.toml")
+    at_s = np.concatenate([start + np.arange(burst) * gap_s for start in np.arange(4) * 20e-3])
+    load = recorded_load(
+        RecordedFrames.of(at_s, np.full(len(at_s), 64), np.arange(len(at_s)) % 24), ports=len(model.ports)
+    )
+    solved, simulated = Solve(model).trial(load, 1.0), Simulate(model).trial(load, length_s(load))
+    low, high = solved.interval.get("loss_ratio", (solved.loss_ratio, solved.loss_ratio))
+    if burst == 900:
+        # 300 frames for each core: fewer than the room of its first queue, whatever comes at once.
+        assert high == 0.0
+    assert np.isnan(solved.loss_ratio) or low - 1e-3 <= simulated.loss_ratio <= high + 1e-3

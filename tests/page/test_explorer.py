@@ -492,3 +492,30 @@ def test_the_page_of_size_opens_at_its_answer(tmp_path: Path, page_of: Callable[
         assert figure is not None
         assert figure["y"] + figure["height"] <= height_px
         assert opened.console == []
+
+
+def test_a_held_out_row_that_contradicts_the_calibration_leaves_more_cores_unknown(
+    tmp_path: Path, page_of: Callable[[Path], Any]
+) -> None:
+    table = tmp_path / "far.csv"
+    table.write_text(
+        "cores,frame,throughput_mpps,calibrate\n1,64,1.1,true\n2,64,2.2,true\n3,64,3.3,true\n4,64,1.2,false\n"
+    )
+    done = completed("explore", table, "--out", tmp_path / "far.html")
+    assert done.returncode == 0, done.stderr
+    page = page_of(tmp_path / "far.html").page
+    wait(page, "explorer.points")
+    at = page.evaluate("explorer.panel.byKey.get('cores').values.indexOf(4)")
+    chances = page.evaluate(
+        "at => [1.0e6, 1.5e6].map(rate => explorer.chance({...explorer.positions, cores: at}, rate))", at
+    )
+    assert chances[0] >= 0.95  # measured
+    assert chances[1] <= 0.05  # refuted
+    more = page.evaluate("at => Number.isNaN(explorer.chance({...explorer.positions, cores: at + 1}, 1.5e6))", at)
+    assert more
+    words = page.evaluate(
+        "at => explorer.sureWords({positions: {...explorer.positions, cores: at + 1}, intendedPps: 1.5e6})"
+        ".map(node => node.textContent ?? node).join('')",
+        at,
+    )
+    assert "not known: the held-out row of 4 cores" in words

@@ -9,12 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
+from routecast.evaluate.simulate import Simulate
+from routecast.evaluate.solve import Solve
 from routecast.evaluate.trial import Bottleneck, Trial, TrialPower
-from routecast.load import FrameMix, OfferedLoad
+from routecast.load import FrameMix, OfferedLoad, RecordedFrames
+from routecast.load.offered import recorded_load
 from routecast.load.series import DAY_S, TrafficSeries
 from routecast.load.series.shapes import synthetic_day
 from routecast.power.day import KWH_J, ModelWatts, PowerCurve, PowerDay, TrialWatts, power_day
 from routecast.power.model import OperatingPoint
+from routecast.quantity.toml_file import parse_toml
+from routecast.router.files import build_router
 
 RATES = st.lists(st.floats(0.0, 1e11), min_size=1, max_size=48).filter(lambda rates: max(rates) > 1e3)
 
@@ -194,3 +199,43 @@ def test_a_curve_reports_how_many_of_its_loads_are_done() -> None:
     assert [done for done, _, _ in progress] == [0, 1, 2]
     assert {total for _, total, _ in progress} == {3}
     assert curve.power_w == (1.0, 2.0, 3.0)
+
+
+FRONT_LOADED = RecordedFrames.of(
+    [*(number / 50_000 for number in range(5000)), *(0.1 + number / 12_500 for number in range(5000))],
+    [64] * 10_000,
+    [0] * 10_000,
+)
+"""Ten thousand frames in half a second, the half of them in its first fifth."""
+TRACED = """
+builder = "multicore"
+cores = 1
+frequency = "1 GHz"
+service = { per_packet = "8000 cycles" }
+activation = { kind = "interrupt" }
+[power]
+base = "4 W"
+active = "6 W"
+idle = "2 W"
+"""
+
+
+@pytest.mark.parametrize("duration_s", [0.1, 10.0])
+def test_a_trace_is_scaled_to_each_load_of_a_day_and_offered_whole(duration_s: float) -> None:
+    model, _ = build_router(parse_toml(TRACED, "router"), subject="router", folder=None)
+    load = recorded_load(FRONT_LOADED, ports=len(model.ports))
+    watts = TrialWatts(evaluator=Simulate(model, steady_state=False), load=load, duration_s=duration_s)
+    for rate_pps in (5e3, 20e3):
+        # A core without sleep states draws its active power while it serves, 8 us for each frame, else its idle power.
+        assert watts(rate_pps * 64 * 8) == pytest.approx(4.0 + 2.0 + (6.0 - 2.0) * rate_pps * 8e-6, rel=1e-3)
+
+
+def test_a_trace_that_would_take_weeks_is_offered_evenly() -> None:
+    model, _ = build_router(parse_toml(TRACED, "router"), subject="router", folder=None)
+    load = recorded_load(FRONT_LOADED, ports=len(model.ports))
+    for evaluator in (Simulate(model, steady_state=False), Solve(model)):
+        watts = TrialWatts(evaluator=evaluator, load=load, duration_s=0.1)
+        assert watts(0.0) == pytest.approx(6.0, rel=1e-3)
+    assert load.at(1e-4).flows == load.flows
+    assert load.at(1e-4).frames == load.frames
+    assert load.at(1e4).arrivals.trace is not None

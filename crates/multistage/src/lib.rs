@@ -6,12 +6,17 @@
 //! ```
 //!
 //! [`table`] maps each flow to a back-end router, as a pure function; `plane` writes the table and the other settings
-//! of the eBPF programs into their maps, and reads their counters.
+//! of the eBPF programs into their maps, and reads their counters; `netlink` sets neighbours of network namespaces and
+//! reads what is configured there.
 
 mod flow;
+mod loss;
+mod netlink;
 mod plane;
 pub mod table;
 
 pub use flow::Flow;
-pub use plane::{Gate, Plane, Role};
+pub use loss::Loss;
+pub use netlink::Namespace;
+pub use plane::{Gate, Mac, Plane, Role};
 pub use table::{Table, Weight};

@@ -15,6 +15,7 @@ use routecast_tester::{Result, TesterError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::loss::share_of;
 use crate::table::{MEMBERS, ROWS, Table, Weight, digest};
 
 /// An address of a link.
@@ -40,7 +41,25 @@ mod maps {
         pub inside_index: u32,
         pub inside_mtu: u32,
         pub inside_mac: Mac,
-        pub pad: [u8; 2],
+        pub has_probe6: u8,
+        pub has_other6: u8,
+        pub probe_source6: [u8; 16],
+        pub other_source6: [u8; 16],
+        pub other_source: [u8; 4],
+        pub pad: [u8; 4],
+    }
+
+    #[repr(C)]
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct RoleAndLoss {
+        pub role: u64,
+        pub loss: u64,
+    }
+
+    #[repr(C)]
+    #[derive(Clone, Copy, Debug)]
+    pub struct Paths {
+        pub returned: [u64; super::PATHS],
     }
 
     #[repr(C)]
@@ -104,6 +123,7 @@ mod maps {
         pub service_ns: u64,
         pub queue: u64,
         pub hangs: u64,
+        pub loss: u64,
         pub forwards: u64,
     }
 }
@@ -124,6 +144,10 @@ mod plain {
     unsafe impl aya::Pod for super::maps::Health {}
     // SAFETY: the same.
     unsafe impl aya::Pod for super::maps::Limits {}
+    // SAFETY: the same.
+    unsafe impl aya::Pod for super::maps::Paths {}
+    // SAFETY: the same.
+    unsafe impl aya::Pod for super::maps::RoleAndLoss {}
 }
 
 /// Names of the frames and the octets of each counter, by number.
@@ -140,8 +164,10 @@ const PLACES: u32 = 256;
 const NEXT_PLACES: u32 = 4;
 /// The number of the interface to the members among the counters of answers.
 const INSIDE: u32 = 64;
+/// Paths of a member that own frames can tell apart.
+const PATHS: usize = 64;
 const ROLES: [&str; 3] = ["works", "stands_by", "hangs"];
-const GATE_COUNTERS: [&str; 4] = ["to_kernel", "over_the_cap", "hung", "in_xdp"];
+const GATE_COUNTERS: [&str; 5] = ["to_kernel", "over_the_cap", "hung", "in_xdp", "lost"];
 
 /// Which back-end router a frame goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -212,6 +238,14 @@ struct Config {
     inside_mtu: u32,
     /// Source and destination addresses of the load balancer's probes.
     probe: [[u8; 4]; 2],
+    /// Source address of its own frames in IPv6.
+    #[serde(default)]
+    probe6: Option<[u8; 16]>,
+    /// The sources of the other load balancer's own frames: they are taken neither from neighbours nor to them.
+    #[serde(default)]
+    other_probe: Option<[u8; 4]>,
+    #[serde(default)]
+    other_probe6: Option<[u8; 16]>,
     /// Folder in a BPF file system where programs and maps are pinned; a later process reuses what is pinned there.
     #[serde(default)]
     pins: Option<PathBuf>,
@@ -224,7 +258,7 @@ fn wrong(error: &serde_json::Error) -> TesterError {
     TesterError::Text { place: "config", message: error.to_string() }
 }
 
-fn refused(error: &(dyn std::error::Error + 'static)) -> TesterError {
+pub(crate) fn refused(error: &(dyn std::error::Error + 'static)) -> TesterError {
     map_error("reading or writing a map of the load balancer", error)
 }
 
@@ -249,7 +283,7 @@ fn octets_of(address: IpAddr) -> [u8; 16] {
 }
 
 /// The source of the maps: an object that this process loaded, or files in a BPF file system.
-enum Source {
+pub(crate) enum Source {
     Loaded(Box<Ebpf>),
     Pinned(PathBuf),
 }
@@ -257,7 +291,7 @@ enum Source {
 impl Source {
     /// Loads an object and pins its maps in a folder, or opens what an earlier process pinned there. `links` are the
     /// names of the files that hold its programs: if one is missing, nothing is reused.
-    fn new(name: &str, programs: &[&str], pins: Option<&Path>, links: &[String]) -> Result<Self> {
+    pub(crate) fn new(name: &str, programs: &[&str], pins: Option<&Path>, links: &[String]) -> Result<Self> {
         let Some(folder) = pins else {
             return Ok(Self::Loaded(Box::new(programs::load(name, programs, |_| {})?)));
         };
@@ -287,7 +321,7 @@ impl Source {
         }
     }
 
-    fn array<V: aya::Pod>(&mut self, name: &str) -> Result<Array<MapData, V>> {
+    pub(crate) fn array<V: aya::Pod>(&mut self, name: &str) -> Result<Array<MapData, V>> {
         Array::try_from(self.map(name, Map::Array)?).map_err(|error| refused(&error))
     }
 
@@ -308,7 +342,7 @@ impl Source {
     }
 
     /// Attaches a program of a loaded object; a pinned program is already attached.
-    fn attach(&mut self, program: &str, interface: &Interface, pin: Option<&Path>) -> Result<Option<Mode>> {
+    pub(crate) fn attach(&mut self, program: &str, interface: &Interface, pin: Option<&Path>) -> Result<Option<Mode>> {
         let Self::Loaded(ebpf) = self else { return Ok(None) };
         let xdp = programs::xdp(ebpf, program)?;
         let (index, name) = (interface.index, &interface.name);
@@ -320,7 +354,7 @@ impl Source {
     }
 
     /// The object that must live as long as its programs run.
-    fn kept(self, pins: Option<&Path>) -> Option<Box<Ebpf>> {
+    pub(crate) fn kept(self, pins: Option<&Path>) -> Option<Box<Ebpf>> {
         match self {
             Self::Loaded(ebpf) if pins.is_none() => Some(ebpf),
             _ => None,
@@ -332,11 +366,12 @@ impl Source {
 pub struct Plane {
     members: Array<MapData, maps::Member>,
     health: Array<MapData, maps::Health>,
+    paths: Array<MapData, maps::Paths>,
     rows: Mapping<u64>,
     seen: Array<MapData, u64>,
     version: Array<MapData, u64>,
     heartbeat: Array<MapData, u64>,
-    role: Array<MapData, u64>,
+    role: Array<MapData, maps::RoleAndLoss>,
     answers: Array<MapData, u64>,
     port_counters: PerCpuArray<MapData, maps::Tally>,
     counters: PerCpuArray<MapData, maps::Tally>,
@@ -386,7 +421,12 @@ impl Plane {
             inside_index: inside.index,
             inside_mtu: config.inside_mtu,
             inside_mac: config.inside_mac,
-            pad: [0; 2],
+            has_probe6: u8::from(config.probe6.is_some()),
+            has_other6: u8::from(config.other_probe6.is_some()),
+            probe_source6: config.probe6.unwrap_or_default(),
+            other_source6: config.other_probe6.unwrap_or_default(),
+            other_source: config.other_probe.unwrap_or_default(),
+            pad: [0; 4],
         };
         source.array("settings")?.set(0, settings, 0).map_err(|error| refused(&error))?;
         let mut known = source.array::<maps::Port>("ports")?;
@@ -400,6 +440,7 @@ impl Plane {
         let mut plane = Self {
             members: source.array("members")?,
             health: source.array("health_of")?,
+            paths: source.array("paths_of")?,
             rows: source.mapped("rows", 2 * ROWS)?,
             seen: source.array("seen")?,
             version: source.array("version_of")?,
@@ -475,6 +516,8 @@ impl Plane {
         self.write_member(number, member)?;
         if mac.is_none() {
             self.health.set(u32::from(number), maps::Health::default(), 0).map_err(|error| refused(&error))?;
+            let none = maps::Paths { returned: [0; PATHS] };
+            self.paths.set(u32::from(number), none, 0).map_err(|error| refused(&error))?;
         }
         Ok(())
     }
@@ -509,7 +552,23 @@ impl Plane {
     ///
     /// The kernel refuses.
     pub fn set_role(&mut self, role: Role) -> Result<()> {
-        self.role.set(0, role as u64, 0).map_err(|error| refused(&error))
+        let loss = self.role_and_loss()?.loss;
+        let role = maps::RoleAndLoss { role: role as u64, loss };
+        self.role.set(0, role, 0).map_err(|error| refused(&error))
+    }
+
+    /// Sets the share of all arriving frames that the load balancer drops silently, 0 to 1: an emulated fault.
+    ///
+    /// # Errors
+    ///
+    /// It is no such share, or the kernel refuses.
+    pub fn set_loss(&mut self, loss_ratio: f64) -> Result<()> {
+        let role = maps::RoleAndLoss { loss: share_of(loss_ratio)?, ..self.role_and_loss()? };
+        self.role.set(0, role, 0).map_err(|error| refused(&error))
+    }
+
+    fn role_and_loss(&self) -> Result<maps::RoleAndLoss> {
+        self.role.get(&0, 0).map_err(|error| refused(&error))
     }
 
     /// Answers of the active load balancer to this one: over the inside interface, then over each outside one.
@@ -579,6 +638,25 @@ impl Plane {
         self.heartbeat.set(0, monotonic_ns(), 0).map_err(|error| refused(&error))
     }
 
+    /// Own frames that came back on each of the 64 paths of each member, since it is one.
+    ///
+    /// Such a frame has IP protocol 253, a source of `probe` or `probe6`, and any destination to which the members have a
+    /// route; the low six bits of its IPv4 identification or IPv6 flow label are the number of the path.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses.
+    pub fn paths(&self) -> Result<std::collections::BTreeMap<u8, Vec<u64>>> {
+        let mut paths = std::collections::BTreeMap::new();
+        for number in 0..MEMBERS as u8 {
+            if self.member(number)?.belongs != 0 {
+                let counts = self.paths.get(&u32::from(number), 0).map_err(|error| refused(&error))?;
+                paths.insert(number, counts.returned.to_vec());
+            }
+        }
+        Ok(paths)
+    }
+
     /// State and counters of the programs: epoch, digest, members, ports with reasons for drops.
     ///
     /// # Errors
@@ -613,7 +691,7 @@ impl Plane {
             frames.insert("reasons".to_owned(), self.reasons_at(number)?);
             ports.insert(interface.name.clone(), Value::Object(frames));
         }
-        let role = self.role.get(&0, 0).map_err(|error| refused(&error))?;
+        let role = self.role_and_loss()?.role;
         let modes: serde_json::Map<_, _> = self.modes.iter().map(|(name, mode)| (name.clone(), json!(mode))).collect();
         Ok(json!({
             "epoch": version >> 1,
@@ -719,16 +797,21 @@ impl Gate {
         Ok(Self { limits, counters, _ebpf: source.kept(pins) })
     }
 
-    /// Sets the rate limit, frames/s (0: none), the queue, frames, whether everything is dropped silently, and whether
-    /// frames are forwarded in XDP.
+    /// Sets the rate limit, frames/s (0: none), the queue, frames, whether everything or which share of the arriving frames
+    /// is dropped silently, and whether frames are forwarded in XDP.
     ///
     /// # Errors
     ///
-    /// The kernel refuses.
-    pub fn set(&mut self, cap_pps: f64, queue_frames: u64, hangs: bool, forwards: bool) -> Result<()> {
+    /// The loss is not from 0 to 1, or the kernel refuses.
+    pub fn set(&mut self, cap_pps: f64, queue_frames: u64, hangs: bool, forwards: bool, loss_ratio: f64) -> Result<()> {
         let service_ns = if cap_pps > 0.0 { ns(1.0 / cap_pps) } else { 0 };
-        let limits =
-            maps::Limits { service_ns, queue: queue_frames, hangs: u64::from(hangs), forwards: u64::from(forwards) };
+        let limits = maps::Limits {
+            service_ns,
+            queue: queue_frames,
+            hangs: u64::from(hangs),
+            loss: share_of(loss_ratio)?,
+            forwards: u64::from(forwards),
+        };
         self.limits.set(0, limits, 0).map_err(|error| refused(&error))
     }
 

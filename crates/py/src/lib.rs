@@ -156,8 +156,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tester::XdpProgram>()?;
     module.add_function(wrap_pyfunction!(tester::attach_xdp, module)?)?;
     module.add_function(wrap_pyfunction!(tester::back_ends, module)?)?;
+    module.add_class::<multistage::FrameLoss>()?;
     module.add_class::<multistage::LoadBalancer>()?;
     module.add_class::<multistage::MemberGate>()?;
+    module.add_class::<multistage::NamespaceNetlink>()?;
     module.add_function(wrap_pyfunction!(multistage::flow_row, module)?)?;
     module.add_function(wrap_pyfunction!(multistage::flow_table, module)?)?;
     module.add("ProbeError", module.py().get_type::<probe::ProbeError>())?;

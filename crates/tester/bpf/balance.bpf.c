@@ -42,7 +42,13 @@ struct settings {
 	__u32 inside_index;
 	__u32 inside_mtu;        /* longest frame towards BRs, without Ethernet header */
 	__u8 inside_mac[ETH_ALEN];
-	__u8 pad[2];
+	__u8 has_probe6;         /* whether the two IPv6 addresses hold */
+	__u8 has_other6;
+	/* Source of own frames in IPv6, and those of the other load balancer (0: none), which must not leave either. */
+	__u32 probe_source6[4];
+	__u32 other_source6[4];
+	__u32 other_source;
+	__u32 pad;
 };
 
 struct member {
@@ -91,6 +97,15 @@ struct tally {
 	__u64 frames, octets;
 };
 
+/* Own frames that took a path of a member: to any destination, of the protocol for experiments (RFC 3692). The low bits
+ * of the IPv4 identification, or of the IPv6 flow label, say which path.
+ */
+#define IPPROTO_TRIAL 253
+#define PATHS 64
+struct paths {
+	__u64 returned[PATHS];
+};
+
 enum { SENT, RETURNED, PROBES_SENT, PROBES_RETURNED, MEMBER_COUNTERS };
 enum { IN, OUT, PORT_COUNTERS };
 enum {
@@ -125,11 +140,16 @@ struct {
 MAP(seen, BPF_MAP_TYPE_ARRAY, ROWS, __u32, __u64);
 MAP(members, BPF_MAP_TYPE_ARRAY, MEMBERS, __u32, struct member);
 MAP(health_of, BPF_MAP_TYPE_ARRAY, MEMBERS, __u32, struct health);
+MAP(paths_of, BPF_MAP_TYPE_ARRAY, MEMBERS, __u32, struct paths);
 MAP(counters, BPF_MAP_TYPE_PERCPU_ARRAY, MEMBERS * MEMBER_COUNTERS, __u32, struct tally);
 MAP(reasons, BPF_MAP_TYPE_PERCPU_ARRAY, (MOST_PORTS + 1) * REASONS, __u32, __u64);
 /* What this load balancer is: one that works, one that stands by, one that hangs (a fault, on demand). */
 enum role { WORKS, STANDS_BY, HANGS };
-MAP(role_of, BPF_MAP_TYPE_ARRAY, 1, __u32, __u64);
+struct role_and_loss {
+	__u64 role;
+	__u64 loss; /* of arriving frames, this share of 2^32 is dropped: another fault */
+};
+MAP(role_of, BPF_MAP_TYPE_ARRAY, 1, __u32, struct role_and_loss);
 /* Load balancers call each other, and answer, by frames of a type for local experiments (IEEE 802, table of EtherTypes):
  * on each interface, the number of answers that came. */
 #define ETH_P_HELLO 0x88b5
@@ -225,6 +245,24 @@ inline_ __u32 mixed(__u32 hash)
 	return hash ^ (hash >> 16);
 }
 
+inline_ int are_equal6(const __u32 *one, const __u32 *other)
+{
+	/* The last word first: it differs most. */
+	return one[3] == other[3] && one[2] == other[2] && one[1] == other[1] && one[0] == other[0];
+}
+
+/* Whether a frame has the source of a load balancer's own frames: from outside it is a forgery. */
+inline_ int is_of_a_balancer4(struct settings *set, struct iphdr *ip)
+{
+	return ip->saddr == set->probe_source || (ip->saddr == set->other_source && set->other_source);
+}
+
+inline_ int is_of_a_balancer6(struct settings *set, struct ipv6hdr *ip)
+{
+	return (are_equal6(ip->saddr.s6_addr32, set->probe_source6) && set->has_probe6) ||
+	       (are_equal6(ip->saddr.s6_addr32, set->other_source6) && set->has_other6);
+}
+
 struct key {
 	__u32 hash;  /* of the flow */
 	__u32 words; /* octets of a frame behind its Ethernet header */
@@ -248,13 +286,13 @@ inline_ __u32 ports_at(void *at, void *end, __u8 protocol)
 	return at + 4 > end ? 0 : *(__u32 *)at;
 }
 
-inline_ struct key key_of_ipv4(struct iphdr *ip, void *end)
+inline_ struct key key_of_ipv4(struct settings *set, struct iphdr *ip, void *end)
 {
 	struct key key = {.action = XDP_PASS, .reason = TO_KERNEL};
 	struct address to = {};
 	__u32 header;
 
-	if ((void *)(ip + 1) > end || ip->version != 4 || ip->ihl < 5)
+	if ((void *)(ip + 1) > end || ip->version != 4 || ip->ihl < 5 || is_of_a_balancer4(set, ip))
 		return (struct key){.action = XDP_DROP, .reason = MALFORMED};
 	to.word[3] = ip->daddr;
 	if ((bpf_ntohl(ip->daddr) >> 28) == 14 || ip->daddr == 0xffffffff || is_own(&to))
@@ -271,7 +309,7 @@ inline_ struct key key_of_ipv4(struct iphdr *ip, void *end)
 	return key;
 }
 
-inline_ struct key key_of_ipv6(struct ipv6hdr *ip, void *end)
+inline_ struct key key_of_ipv6(struct settings *set, struct ipv6hdr *ip, void *end)
 {
 	struct key key = {.action = XDP_PASS, .reason = TO_KERNEL};
 	struct address to;
@@ -279,7 +317,7 @@ inline_ struct key key_of_ipv6(struct ipv6hdr *ip, void *end)
 	void *at = ip + 1;
 	__u32 addresses = 0;
 
-	if (at > end || ip->version != 6)
+	if (at > end || ip->version != 6 || is_of_a_balancer6(set, ip))
 		return (struct key){.action = XDP_DROP, .reason = MALFORMED};
 	__builtin_memcpy(&to, &ip->daddr, sizeof(to));
 	/* Groups and addresses of the link: neighbour discovery among them. */
@@ -488,13 +526,16 @@ enum { GOES_ON = -1, STANDS_ASIDE = -2 };
 inline_ int by_role(void *data, void *end, __u32 index, __u32 interface)
 {
 	struct hello *hello = data;
-	__u64 *role = only(&role_of), *heard;
+	struct role_and_loss *is = only(&role_of);
+	__u64 *heard;
 	__u8 mac[ETH_ALEN];
 
-	if (!role || *role == HANGS)
+	if (!is || is->role == HANGS)
+		return XDP_DROP;
+	if (is->loss && bpf_get_prandom_u32() < is->loss)
 		return XDP_DROP;
 	if ((void *)(hello + 1) <= end && hello->ethernet.h_proto == bpf_htons(ETH_P_HELLO)) {
-		if (hello->kind == CALL && *role == WORKS) {
+		if (hello->kind == CALL && is->role == WORKS) {
 			hello->kind = ANSWER;
 			__builtin_memcpy(mac, hello->ethernet.h_source, ETH_ALEN);
 			__builtin_memcpy(hello->ethernet.h_source, hello->ethernet.h_dest, ETH_ALEN);
@@ -506,7 +547,7 @@ inline_ int by_role(void *data, void *end, __u32 index, __u32 interface)
 			__sync_fetch_and_add(heard, 1);
 		return XDP_DROP;
 	}
-	return *role == WORKS ? GOES_ON : STANDS_ASIDE;
+	return is->role == WORKS ? GOES_ON : STANDS_ASIDE;
 }
 
 inline_ __u8 choice(__u64 choices, int place)
@@ -536,10 +577,10 @@ SEC("xdp") int outside(struct xdp_md *context)
 	if (action != GOES_ON)
 		return action == STANDS_ASIDE ? XDP_DROP : action;
 	if (ethernet->h_proto == bpf_htons(ETH_P_IP)) {
-		key = key_of_ipv4(data + sizeof(*ethernet), end);
+		key = key_of_ipv4(set, data + sizeof(*ethernet), end);
 		protocol = IPPROTO_IPIP;
 	} else if (ethernet->h_proto == bpf_htons(ETH_P_IPV6)) {
-		key = key_of_ipv6(data + sizeof(*ethernet), end);
+		key = key_of_ipv6(set, data + sizeof(*ethernet), end);
 		protocol = IPPROTO_IPV6;
 	} else {
 		return leave(port->number, TO_KERNEL, XDP_PASS);
@@ -610,12 +651,13 @@ SEC("xdp") int outside(struct xdp_md *context)
 }
 
 /* An own frame is back: what it holds goes to the BR that has just shown that it forwards. */
-inline_ int unwrap(struct xdp_md *context, struct settings *set, struct member *member, __u32 number, __u8 protocol)
+inline_ int unwrap(struct xdp_md *context, struct settings *set, struct member *member, __u32 number, __u8 protocol,
+		   __u64 octets)
 {
 	struct ethhdr *ethernet;
 	void *data, *end;
 
-	count(number, PROBES_RETURNED, context->data_end - context->data);
+	count(number, PROBES_RETURNED, octets);
 	if (protocol != IPPROTO_IPIP && protocol != IPPROTO_IPV6)
 		return XDP_DROP;
 	if (bpf_xdp_adjust_head(context, sizeof(struct iphdr)))
@@ -631,16 +673,29 @@ inline_ int unwrap(struct xdp_md *context, struct settings *set, struct member *
 	return back(set->inside_index);
 }
 
+/* A frame on a path is back: it is counted, and ends here. */
+inline_ int end_path(struct settings *set, struct health *health, __u32 number, __u32 path, __u64 octets)
+{
+	struct paths *paths = bpf_map_lookup_elem(&paths_of, &number);
+
+	returned(set, health);
+	count(number, PROBES_RETURNED, octets);
+	if (paths)
+		__sync_fetch_and_add(&paths->returned[path % PATHS], 1);
+	return XDP_DROP;
+}
+
 SEC("xdp") int inside(struct xdp_md *context)
 {
 	void *data = (void *)(long)context->data, *end = (void *)(long)context->data_end;
 	struct settings *set = only(&settings);
 	struct ethhdr *ethernet = data;
 	struct iphdr *ip = data + sizeof(*ethernet);
+	struct ipv6hdr *ip6 = data + sizeof(*ethernet);
 	struct neighbour *neighbour;
 	struct member *member;
 	struct health *health;
-	__u64 mac = 0;
+	__u64 mac = 0, octets = end - data;
 	__u32 number;
 	int action;
 
@@ -661,10 +716,24 @@ SEC("xdp") int inside(struct xdp_md *context)
 		return leave(MOST_PORTS, TO_KERNEL, XDP_PASS);
 	if (ethernet->h_proto != bpf_htons(ETH_P_IP) && ethernet->h_proto != bpf_htons(ETH_P_IPV6))
 		return leave(MOST_PORTS, TO_KERNEL, XDP_PASS);
-	if (ethernet->h_proto == bpf_htons(ETH_P_IP) && (void *)(ip + 1) <= end && ip->daddr == set->probe_destination &&
-	    ip->saddr == set->probe_source) {
-		returned(set, health);
-		return unwrap(context, set, member, number, ip->protocol);
+	if (ethernet->h_proto == bpf_htons(ETH_P_IP) && (void *)(ip + 1) <= end && is_of_a_balancer4(set, ip)) {
+		/* Nobody but a load balancer sends these; those of the other one have no business here. */
+		if (ip->saddr != set->probe_source)
+			return XDP_DROP;
+		if (ip->daddr == set->probe_destination) {
+			returned(set, health);
+			return unwrap(context, set, member, number, ip->protocol, octets);
+		}
+		if (ip->protocol != IPPROTO_TRIAL)
+			return leave(MOST_PORTS, MALFORMED, XDP_DROP);
+		return end_path(set, health, number, bpf_ntohs(ip->id), octets);
+	}
+	if (ethernet->h_proto == bpf_htons(ETH_P_IPV6) && (void *)(ip6 + 1) <= end && is_of_a_balancer6(set, ip6)) {
+		if (!set->has_probe6 || !are_equal6(ip6->saddr.s6_addr32, set->probe_source6))
+			return XDP_DROP;
+		if (ip6->nexthdr != IPPROTO_TRIAL)
+			return leave(MOST_PORTS, MALFORMED, XDP_DROP);
+		return end_path(set, health, number, ip6->flow_lbl[2], octets);
 	}
 	if (action == STANDS_ASIDE)
 		return XDP_DROP;
@@ -673,8 +742,8 @@ SEC("xdp") int inside(struct xdp_md *context)
 	if (!neighbour)
 		return leave(MOST_PORTS, UNKNOWN_NEIGHBOUR, XDP_PASS);
 	returned(set, health);
-	count(number, RETURNED, end - data);
-	count_port(neighbour->port, OUT, end - data);
+	count(number, RETURNED, octets);
+	count_port(neighbour->port, OUT, octets);
 	__builtin_memcpy(ethernet->h_source, neighbour->mac, ETH_ALEN);
 	return bpf_redirect(neighbour->index, 0);
 }

@@ -1,4 +1,4 @@
-/* Before a back-end router: a cap on what it forwards, and a silent hang, both on demand; or the router itself, in XDP.
+/* Before a back-end router: a cap on what it forwards, and a silent hang or loss, on demand; or the router itself, in XDP.
  *
  * The cap is an emulation of a slower machine: a server with a constant time a frame and a finite queue, of which frames
  * that find it full are dropped. Frames that find room are not held back, so what it emulates is throughput and loss, not
@@ -11,6 +11,7 @@ struct limits {
 	__u64 service_ns; /* time a frame; 0: no cap */
 	__u64 queue;      /* frames that may wait */
 	__u64 hangs;      /* drops everything, and says nothing */
+	__u64 loss;       /* this share of 2^32 is dropped, and it says nothing */
 	__u64 forwards;   /* by the kernel's FIB, here; the kernel gets what that does not decide */
 };
 
@@ -21,7 +22,7 @@ struct {
 	__type(value, struct limits);
 } limits SEC(".maps");
 
-enum { TO_KERNEL, CAPPED, HUNG, IN_XDP, COUNTERS };
+enum { TO_KERNEL, CAPPED, HUNG, IN_XDP, LOST, COUNTERS };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -59,6 +60,8 @@ SEC("xdp") int member(struct xdp_md *context)
 		return XDP_PASS;
 	if (set->hangs)
 		return leave(HUNG, XDP_DROP);
+	if (set->loss && bpf_get_prandom_u32() < set->loss)
+		return leave(LOST, XDP_DROP);
 	if (set->service_ns) {
 		now = bpf_ktime_get_ns();
 		if ((__s64)(*until - now) < 0)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
-from routecast.calibration._discrepancy import REPEATABILITY_RATIO
+from routecast.calibration._discrepancy import REPEATABILITY_RATIO, is_capped
 from routecast.calibration.counts import Count, cores
-from routecast.calibration.fitted import FittedRouter
+from routecast.calibration.fitted import TOLERANCE_RATIO, FittedRouter
 from routecast.evaluate.points import Point
 
 __all__ = ["Evidence", "MeasuredCount"]
@@ -25,19 +25,33 @@ _BEYOND_SD = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredCount:
-    """A number of cores that was measured with the frames of the goal.
+    """A number of cores that was measured with certain frames.
 
-    ``chance``: probability that a further measurement meets the goal, from these rows alone.
+    ``sd_ratio``: relative standard deviation of a further measurement from the rate, for a goal that the rate meets;
+    ``missed_sd_ratio``: the same for a greater goal; ``is_at_link``: the rate is the links', so that other links may
+    carry more.
     """
 
     cores: int
     rate_pps: float
-    chance: float
+    sd_ratio: float
+    missed_sd_ratio: float
+    is_at_link: bool = False
+
+    def chance(self, goal_pps: float) -> float:
+        """Return the probability that a further measurement meets a goal, from these rows alone."""
+        sd = self.sd_ratio if self.rate_pps >= goal_pps else self.missed_sd_ratio
+        return _NORMAL.cdf(math.log(self.rate_pps / goal_pps) / sd)
+
+    def met_pps(self, chance: float) -> float:
+        """Return the greatest goal that a further measurement meets with a probability, from these rows alone."""
+        normal = _NORMAL.inv_cdf(chance)
+        return self.rate_pps * math.exp(-normal * (self.sd_ratio if normal >= 0.0 else self.missed_sd_ratio))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What the rows with the frames of the goal say of it by themselves.
+    """What the rows with the frames of a goal say of it by themselves.
 
     A measured number of cores that meets the goal beyond noise is enough. One that misses it is not, and neither are
     fewer cores. Where a held-out row lies below its prediction by more than noise, nothing is known of more cores: the
@@ -51,7 +65,7 @@ class Evidence:
     remarks: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, fitted: FittedRouter, conditions: Point, goal_pps: float, held_out: Sequence[Point]) -> Evidence:
+    def of(cls, fitted: FittedRouter, conditions: Point, held_out: Sequence[Point]) -> Evidence:
         """Collect the rows with the frames of ``conditions``: those that calibrate, and those that are held out."""
         frames = (conditions.frame_bytes, conditions.frame_mix)
         rows = [point for point in (*fitted.points, *held_out) if (point.frame_bytes, point.frame_mix) == frames]
@@ -59,17 +73,25 @@ class Evidence:
         for point in rows:
             logs.setdefault(point.working_cores, []).append(math.log(point.throughput_pps))
         contradicted_counts = {point.working_cores for point in fitted.outliers if point in rows}
+        linked_counts = {point.working_cores for point in rows if _is_at_link(fitted.caps.applied(point))}
         measured = []
         for count, values in sorted(logs.items()):
             mean = math.fsum(values) / len(values)
             # The noise that a table shows includes what contradicts in it, which is none of a row. One that the others
             # contradict still refutes.
             noise_ratio = min(fitted.noise_ratio, _MAX_NOISE_RATIO) if fitted.outliers else fitted.noise_ratio
-            if count in contradicted_counts and mean < math.log(goal_pps):
-                noise_ratio = min(noise_ratio, REPEATABILITY_RATIO)
-            sd = noise_ratio * math.sqrt(1.0 + 1.0 / len(values))
-            chance = _NORMAL.cdf((mean - math.log(goal_pps)) / sd)
-            measured.append(MeasuredCount(cores=count, rate_pps=math.exp(mean), chance=chance))
+            is_contradicted = count in contradicted_counts
+            missed_ratio = min(noise_ratio, REPEATABILITY_RATIO) if is_contradicted else noise_ratio
+            further = math.sqrt(1.0 + 1.0 / len(values))
+            measured.append(
+                MeasuredCount(
+                    cores=count,
+                    rate_pps=math.exp(mean),
+                    sd_ratio=noise_ratio * further,
+                    missed_sd_ratio=missed_ratio * further,
+                    is_at_link=count in linked_counts,
+                )
+            )
         own = [point for point in held_out if point in rows]
         # A row that only an unseen ceiling explains shows one.
         below = [
@@ -91,22 +113,61 @@ class Evidence:
             remarks=tuple(remarks),
         )
 
-    def applied(self, counts: Sequence[Count]) -> tuple[Count, ...]:
-        """Return the counts with the probabilities that the rows allow."""
+    def applied(self, counts: Sequence[Count], goal_pps: float) -> tuple[Count, ...]:
+        """Return the counts with the probabilities of a goal that the rows allow."""
         return tuple(
             replace(
                 count,
-                probability=self._allowed(count, count.probability),
-                probability_if_cores_limit=self._allowed(count, count.probability_if_cores_limit),
+                probability=self._allowed(count.cores, count.probability, goal_pps),
+                probability_if_cores_limit=self._allowed(count.cores, count.probability_if_cores_limit, goal_pps),
             )
             for count in counts
         )
 
-    def _allowed(self, count: Count, probability: float | None) -> float | None:
-        here = next((row for row in self.measured if row.cores == count.cores), None)
-        if here is not None and not _DOUBT <= here.chance <= 1.0 - _DOUBT:
-            return here.chance
-        at_least = min((row.chance for row in self.measured if row.cores >= count.cores), default=1.0)
-        if probability is None or count.cores > self.known_cores:
+    def _allowed(self, cores: int, probability: float | None, goal_pps: float) -> float | None:
+        here = next((row.chance(goal_pps) for row in self.measured if row.cores == cores), None)
+        if here is not None and not _DOUBT <= here <= 1.0 - _DOUBT:
+            return here
+        at_least = min((row.chance(goal_pps) for row in self.measured if row.cores >= cores), default=1.0)
+        if probability is None or cores > self.known_cores:
             return None if at_least > _DOUBT else at_least
         return min(probability, at_least) if at_least < _DOUBT else probability
+
+    def quantiles_pps(
+        self, cores: int, quantiles_pps: Sequence[float], probabilities: Sequence[float]
+    ) -> tuple[float, ...]:
+        """Return the quantiles of a measurement's rate, whatever the links carry, that the rows allow.
+
+        A goal counts as reached that is missed by less than :data:`~routecast.calibration.fitted.TOLERANCE_RATIO`, and
+        no goal so read has a greater probability than :meth:`applied` gives it or a lesser one. A row at the rate of
+        its links says that the cores forward at least as much. NaN: nothing is known.
+
+        Parameters
+        ----------
+        cores : int
+        quantiles_pps, probabilities : sequence of float
+            The predicted quantiles at ascending probabilities, frames/s.
+        """
+        here = next((row for row in self.measured if row.cores == cores), None)
+        missed = [row for row in self.measured if row.cores >= cores and not row.is_at_link]
+        reached = 1.0 - TOLERANCE_RATIO
+        allowed = []
+        for predicted_pps, probability in zip(quantiles_pps, probabilities, strict=True):
+            chance = 1.0 - probability
+            is_sure, is_doubtful = chance > 1.0 - _DOUBT, chance > _DOUBT
+            most_pps = min((reached * row.met_pps(min(chance, _DOUBT)) for row in missed), default=math.inf)
+            least_pps = reached * here.met_pps(max(chance, 1.0 - _DOUBT)) if here is not None else 0.0
+            if here is not None and is_sure and not here.is_at_link:
+                most_pps = least_pps
+            if cores <= self.known_cores:
+                allowed.append(max(least_pps, min(predicted_pps, most_pps)))
+            elif is_sure and here is not None:
+                allowed.append(least_pps)
+            else:
+                allowed.append(math.nan if is_doubtful or math.isinf(most_pps) else most_pps)
+        return tuple(allowed)
+
+
+def _is_at_link(point: Point) -> bool:
+    """Whether a row has the rate that its links carry."""
+    return is_capped(replace(point, nic_cap_pps=None))

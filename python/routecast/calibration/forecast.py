@@ -117,9 +117,9 @@ def forecast(
     fitted = recipe.fitted() if move is None else carried(recipe.fitted(), move)
     conditions = _conditions(fitted, goal)
     held_out = [point for point in points if point not in recipe.points and math.isfinite(point.throughput_pps)]
-    evidence = Evidence.of(fitted, conditions, goal.rate_pps, held_out) if move is None else Evidence()
+    evidence = Evidence.of(fitted, conditions, held_out) if move is None else Evidence()
     evaluated = evaluated_counts(
-        allowed, lambda part: evidence.applied(_counts(fitted, conditions, goal, part)), goal.is_met
+        allowed, lambda part: evidence.applied(_counts(fitted, conditions, goal, part), goal.rate_pps), goal.is_met
     )
     contradiction = next(iter(fitted.contradictions), "")
     if contradiction:

@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
+from routecast.cli.thin import with_typer_signature
 from routecast.wings import CommandGroup, wings
 
 __all__ = ["app"]
@@ -113,8 +114,9 @@ class LazyCommand:
         if isinstance(self._target, CommandGroup):
             parent.add_typer(typer.Typer(no_args_is_help=True, help=self.help), name=self.name)
         else:
-            module, _, function = self._target.partition(":")
-            parent.command(self.name)(getattr(import_module(f"{self._package}.{module}"), function))
+            module, _, name = self._target.partition(":")
+            function = getattr(import_module(f"{self._package}.{module}"), name)
+            parent.command(self.name)(with_typer_signature(function) if hasattr(function, "parameters") else function)
         command: Any = get_group(parent).commands[self.name]
         command.rich_help_panel = self.rich_help_panel
         if isinstance(self._target, CommandGroup):

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -34,6 +35,7 @@ __all__ = [
     "print_csv",
     "print_json",
     "print_notes",
+    "print_plain_table",
     "print_table",
     "print_table_to_stderr",
     "print_trial",
@@ -126,9 +128,29 @@ def print_table_to_stderr(table: Table) -> None:
 
 def remark(text: str) -> None:
     """Print one line of remarks to stderr."""
-    from rich.console import Console
+    sys.stderr.write(f"{_styled(text, _DIM, sys.stderr)}\n")
+    sys.stderr.flush()
 
-    Console(stderr=True, highlight=False).print(text, markup=False, style="dim", soft_wrap=True)
+
+_BOLD, _DIM = 1, 2
+"""Styles of a terminal (ECMA-48, SGR)."""
+
+
+def _styled(text: str, style: int, file: TextIO) -> str:
+    """Return a text in a style, if the file is a terminal that shows styles, without an import of rich."""
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "unknown") or not file.isatty()
+    return text if is_plain or not text else f"\x1b[{style}m{text}\x1b[0m"
+
+
+def print_plain_table(table: Table) -> None:
+    """Print a table to stdout as :func:`print_table` does, without an import of rich; long lines are not wrapped."""
+    from routecast.show.tables import plain_lines
+
+    heads, rows = plain_lines(table)
+    bold = partial(_styled, style=_BOLD, file=sys.stdout)
+    lines = [*map(bold, [table.title] if table.title else []), *map(bold, heads)]
+    lines += [bold(row) if number in table.strong else row for number, row in enumerate(rows)]
+    sys.stdout.write("\n".join([*lines, *([table.caption] if table.caption else []), "", ""]))
 
 
 def print_json(document: object) -> None:

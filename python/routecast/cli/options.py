@@ -228,6 +228,10 @@ class LoadOptions:
             arrivals=process or base.arrivals,
         )
 
+    def set_options(self) -> list[str]:
+        """Return the names of the options with a value."""
+        return [f"--{field.name.replace('_', '-')}" for field in fields(self) if getattr(self, field.name)]
+
     def _recorded(self, trace: RecordedFrames, default: OfferedLoad | None, *, ports: int, seed: int) -> OfferedLoad:
         """Return the load of a trace: that of the file, whose load is ``default``, or that of ``--arrivals``."""
         from routecast.cli.console import remark

@@ -182,12 +182,16 @@ def _predicted(
     seed: int,
     settings: PowerTableSettings,
 ) -> PowerTable:
+    from routecast.load.arrivals import Arrivals
     from routecast.load.offered import line_rate_pps
     from routecast.power.table import power_table
     from routecast.router.files import read_router_and_load
 
     model, default = read_router_and_load(router, frames=frames_option(frame))
     options = LoadOptions(load=None if default else "1 Mpps", frame=frame, flows=flows)
+    if default is not None and default.arrivals.trace is not None:
+        remark("of the trace of the file the table takes the flows: its own loads are even, of the sizes of --frame")
+        default = replace(default, arrivals=Arrivals.cbr(), frames=frames_option(frame) or default.frames)
     load = options.offered(default, ports=len(model.ports), seed=seed)
     with progress_bar("power table") as progress:
         return power_table(
@@ -257,17 +261,18 @@ def power_day_command(
         ),
     ],
     of_day: DayOptions,
+    load: ModelLoadOptions,
     capacity: Annotated[
         str | None, typer.Option("--capacity", metavar="RATE", help="Of a power model: full load; the peak without.")
     ] = None,
     equip: EquipOption = None,
-    frame: FrameOption = None,
     evaluator: Annotated[
         PowerEvaluator, typer.Option("--evaluator", help="Who answers for a router.")
     ] = PowerEvaluator.SOLVE,
     duration: Annotated[
-        str, typer.Option("--duration", metavar="TIME", help="Length of a router's trials.")
-    ] = "100 ms",
+        str | None,
+        typer.Option("--duration", metavar="TIME", help="Length of a router's trials: 100 ms, or all of a trace."),
+    ] = None,
     seed: Seed = 1,
     price: Annotated[float | None, typer.Option("--price", min=0.0, help="Of a kWh, in any currency.")] = None,
     carbon: Annotated[float | None, typer.Option("--carbon", min=0.0, help="Grams of CO2 for a kWh.")] = None,
@@ -283,7 +288,7 @@ def power_day_command(
     from routecast.power.day import TrialWatts, model_watts, power_day, router_watts
     from routecast.power.files import is_power_model, read_power_model
     from routecast.power.views import day_table, proportional_figure
-    from routecast.quantity import parse_bit_rate_bps, parse_duration_s
+    from routecast.quantity import parse_bit_rate_bps
     from routecast.router.files import read_router_and_load
 
     check_figure_file(figure)
@@ -294,22 +299,26 @@ def power_day_command(
         raise QuantityProblem("", "--equip is of a power model of ports: a router's file names its ports itself")
     if not is_router and evaluator is not PowerEvaluator.SOLVE:
         raise QuantityProblem("", "--evaluator is of a router: a power model says its watts itself")
+    if load.load is not None:
+        raise QuantityProblem("", "--load is one load, --profile the loads of a day: --peak scales them")
+    of_router = [option for option in load.set_options() if option != "--frame"]
+    if not is_router and of_router:
+        raise QuantityProblem("", f"{of_router[0]} is of a router: of the load a power model takes rates and --frame")
     series = of_day.day(profile)
     with progress_bar("power day") as progress:
         if is_router:
-            model, default = read_router_and_load(file, frames=frames_option(frame))
-            options = LoadOptions() if default else LoadOptions(load="1 Mpps", frame="IMIX")
-            options = replace(options, frame=frame or options.frame)
+            model, default = read_router_and_load(file, frames=frames_option(load.frame))
+            if default is None and not load.is_recording:
+                load = replace(load, load="1 Mpps", frame=load.frame or "IMIX")
+            offered = load.offered(default, ports=len(model.ports), seed=seed)
             trials = TrialWatts(
-                evaluator=power_evaluator(evaluator, model, seed),
-                load=options.offered(default, ports=len(model.ports), seed=seed),
-                duration_s=parse_duration_s(duration),
+                evaluator=power_evaluator(evaluator, model, seed), load=offered, duration_s=_trial_s(duration, offered)
             )
             source = router_watts(trials, series.l2_bps, evaluator=evaluator.value, on_progress=progress)
         else:
             source = model_watts(
                 equipped(read_power_model(file), equip or []),
-                FrameMix.parse(frame or "IMIX"),
+                FrameMix.parse(load.frame or "IMIX"),
                 series.peak_bps if capacity is None else parse_bit_rate_bps(capacity),
                 file=file.name,
                 capacity_source="the peak of the profile, without --capacity" if capacity is None else "as given",
@@ -364,11 +373,13 @@ def optimise(
         SearchEvaluator, _search_option("--evaluator", help="Who answers during the search.")
     ] = SearchEvaluator.SIMULATE,
     duration: Annotated[
-        str,
+        str | None,
         _search_option(
-            "--duration", metavar="TIME", help="Simulated time of a trial; the check's are four times as long."
+            "--duration",
+            metavar="TIME",
+            help="Simulated time of a trial, 100 ms without, or all of a trace; the check's are four times as long.",
         ),
-    ] = "100 ms",
+    ] = None,
     seed: Seed = 1,
     replications: Annotated[int, _search_option("--replications", min=0, help="Of the final check; 0: none.")] = 5,
     every: Annotated[bool, _search_option("--all", help="Evaluate every setting, for the whole front.")] = False,
@@ -411,12 +422,12 @@ def optimise(
         lingers_s=lingers_s,
         frames=frames_option(load.frame),
     )
-    if day and load.load is None and machine.load is None:
+    if day and load.load is None and machine.load is None and not load.is_recording:
         load = replace(load, load="1 Mpps")
     offered = load.offered(machine.load, ports=len(machine.model.ports), seed=seed)
     effort = Effort(
         evaluator=evaluator.value,
-        duration_s=parse_duration_s(duration),
+        duration_s=_trial_s(duration, offered),
         seed=seed,
         replications=replications,
         is_exhaustive=every,
@@ -436,6 +447,16 @@ def optimise(
             progress,
             as_json=as_json,
         )
+
+
+def _trial_s(duration: str | None, load: OfferedLoad) -> float:
+    """Return the length of a trial; all of a trace is offered, whatever ``--duration`` says."""
+    from routecast.quantity import parse_duration_s
+
+    duration_s = parse_duration_s(duration or "100 ms")
+    if duration is not None and load.arrivals.trace is not None:
+        remark(f"--duration {duration} has no effect: each trial has all frames of the trace")
+    return duration_s
 
 
 def _check_day_options(day: str | None, load: str | None, day_options: list[str]) -> None:
@@ -511,7 +532,7 @@ def _whole_day(
     if as_json:
         print_json(day_document(plan, machine, series))
     else:
-        for table in plan_tables(plan, machine):
+        for table in plan_tables(plan, machine, load):
             print_table(data(), table)
         print_notes(data(), day_notes(plan, machine, series))
     if not plan.is_whole:

@@ -95,6 +95,13 @@ def _command(arguments: Sequence[str], begin: Callable[[], object]) -> int:
         begin()
         print(questions(), flush=True)
         return 0
+    from routecast.cli.thin import thin_command
+
+    if command_line := thin_command(arguments):
+        begin()
+        command_line()
+        sys.stdout.flush()
+        return 0
     from typer.main import get_command
 
     from routecast.cli.app import app

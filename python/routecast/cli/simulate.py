@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -87,7 +87,8 @@ class FailureOptions:
         _failure_option(
             "--detect",
             metavar="TIME",
-            help="Time until the others detect a failure, and its end; without it, no failure is detected.",
+            help="Time until the others detect a failure, and its end; without it, 220 ms for a load balancer that "
+            "another replaces, and no other failure is detected.",
         ),
     ] = None
     drain: Annotated[
@@ -95,13 +96,17 @@ class FailureOptions:
         _failure_option("--drain", metavar="TIME", help="Time without new traffic before an element is switched off."),
     ] = "10 ms"
 
-    def absences(self, duration_s: float, *, known: Sequence[str] = ()) -> tuple[Absence, ...]:
-        """Return the absences of elements in a trial; ``known`` are the router's elements, for messages.
+    def absences(
+        self, duration_s: float, *, known: Sequence[str] = (), replaced: Collection[str] = ()
+    ) -> tuple[Absence, ...]:
+        """Return the absences of elements in a trial.
+
+        ``known`` are the router's elements, for messages; ``replaced``: load balancers that another one replaces.
 
         Raises RoutecastError: an option is missing, empty, given too often, or no time; or an element fails, or is
         drained, after the end of the trial.
         """
-        from routecast.router.multistage.failures import failed, planned_absence
+        from routecast.router.multistage.failures import TAKEOVER_S, failed, planned_absence
 
         fails, switched_off = self.fail or [], self.switch_off or []
         for option, elements in (("--fail", fails), ("--switch-off", switched_off)):
@@ -128,7 +133,8 @@ class FailureOptions:
             start = format_duration(start_s)
             _require_before_end(start_s, duration_s, f'"{name}" goes down at {start}', "an earlier --at")
             if number < len(fails):
-                absences.append(failed(name, at_s=start_s, until_s=end_s, detection_s=detection_s))
+                takeover_s = TAKEOVER_S if name in replaced and not self.detect else detection_s
+                absences.append(failed(name, at_s=start_s, until_s=end_s, detection_s=takeover_s))
                 continue
             drains = f'"{name}" drains for {self.drain} from {start} on'
             _require_before_end(start_s + drain_s, duration_s, drains, "a shorter --drain, an earlier --at")
@@ -211,7 +217,7 @@ def simulate(
     from routecast.evaluate.simulate import Simulate
     from routecast.evaluate.views import messages_table, phases_table
     from routecast.router.files import read_router_and_load
-    from routecast.router.multistage.failures import elements, events_of
+    from routecast.router.multistage.failures import balancers, elements, events_of, with_takeovers
 
     refuse_two_forms(as_csv=as_csv, as_json=as_json)
     check_figure_file(over_time.figure)
@@ -219,7 +225,10 @@ def simulate(
     offered = load.offered(default, ports=len(model.ports), seed=seed)
     duration_s = _duration_s(duration, offered)
     instants = over_time.instants(duration_s)
-    absences = failures.absences(duration_s, known=elements(model))
+    replaced = balancers(model) if len(balancers(model)) > 1 else ()
+    absences = failures.absences(duration_s, known=elements(model), replaced=replaced)
+    if any(absence.element in replaced for absence in absences):
+        model = with_takeovers(model)
     with share_bar("simulate") as on_progress:
         simulator = Simulate(
             model,

@@ -117,7 +117,10 @@ _DERIVED_FIELDS = frozenset(
 )
 """Fields that an analysis of variance derives from effects and means, which are compared themselves."""
 
-_IGNORED_FIELDS = _PROSE_FIELDS | _RUN_FIELDS | _DERIVED_FIELDS
+_RESTATED_FIELDS = frozenset({"interval_pps", "intervals_pps"})
+"""Rates of the counts of a sizing under the answers to an open fact, which are no setting; the counts are compared."""
+
+_IGNORED_FIELDS = _PROSE_FIELDS | _RUN_FIELDS | _DERIVED_FIELDS | _RESTATED_FIELDS
 
 _SETTING_TABLES = frozenset(
     {

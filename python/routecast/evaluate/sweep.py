@@ -146,6 +146,7 @@ def _trial_fields(trial: Trial | None) -> dict[str, object]:
     latency_fields = {
         f"latency_{name}": plain(getattr(latency, name)) if latency else None for name in ("mean_s", "p99_s")
     }
+    latency_fields["latency_arrivals"] = (trial.arrivals or None) if trial and latency else None
     return {**(pick(trial, *names) if trial else dict.fromkeys(names)), **latency_fields}
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from routecast.evaluate.result_folder import versions
+from routecast.evaluate.views import arrivals_note
 from routecast.load.frames import FrameMix
 from routecast.load.offered import IntendedRate
 from routecast.quantity import format_duration, format_pps, format_ratio
@@ -53,8 +54,16 @@ def sweep_table(sweep: Sweep, *, has_reasons: bool = False) -> Table:
         ),
         name="sweep",
         title=f"{sweep.router}: {', '.join(names)}",
-        caption="",
+        caption=arrivals_note(_assumed_arrivals(sweep)),
     )
+
+
+def _assumed_arrivals(sweep: Sweep) -> Iterator[str]:
+    """Yield the arrivals of each trial whose latency the table shows."""
+    for point in sweep.points if sweep.has_load else ():
+        yield from (
+            trial.arrivals for trial in (point.trial, point.simulated) if trial and isinstance(_latency(trial), float)
+        )
 
 
 def _rate_columns() -> Iterator[Column]:

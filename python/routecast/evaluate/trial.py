@@ -150,6 +150,8 @@ class Trial:
     l1_bps: float = field("Forwarded with the 20 bytes of wire overhead per frame (S2), bit/s")
     l2_bps: float = field("Forwarded without them, bit/s")
     bottleneck: Bottleneck
+    # :attr:`routecast.load.arrivals.Arrivals.text`; latency and loss are those of these arrivals.
+    arrivals: str = field("Arrival process of the load, in words; empty where it is not known", default="")
     resources: tuple[Resource, ...] = ()
     measured_s: float = field("Evaluated part of the duration, after the transient, s", default=_UNKNOWN)
     offered_frames: int | None = None
@@ -224,7 +226,7 @@ class Trial:
             ("offered", format_pps(self.offered_pps)),
             ("forwarded", format_pps(self.forwarded_pps)),
             ("loss", "not known" if math.isnan(self.loss_ratio) else format_ratio(self.loss_ratio)),
-            *([("latency", times)] if times else []),
+            *([("latency", f"{times} with {self.arrivals}" if self.arrivals else times)] if times else []),
             *([("invalid", "; ".join(self.invalid))] if self.invalid else []),
             ("limits", f"{self.bottleneck.name}, {self.bottleneck.reason}"),
         ]

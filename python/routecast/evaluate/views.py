@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from routecast.router.multistage.failures import Absence
 
 __all__ = [
+    "arrivals_note",
     "describe_ramp",
     "describe_verdict",
     "messages_table",
@@ -231,6 +232,7 @@ def _rates(trial: Trial) -> Table:
         ("loss", _loss(trial)),
         *_delay("latency", trial.latency),
         *_delay("waiting", trial.waiting),
+        *_assumed_arrivals(trial),
     ]
     if trial.power is not None:
         rows.append(("power", _power(trial.power)))
@@ -274,6 +276,26 @@ def _delay(name: str, delay: Delay | None) -> Iterator[tuple[str, str]]:
     known = [f"{label} {format_duration(value)}" for label, value in points if math.isfinite(value)]
     if known:
         yield name, ", ".join(known) + (f" ({delay.method})" if delay.method else "")
+
+
+def _assumed_arrivals(trial: Trial) -> Iterator[tuple[str, str]]:
+    """Yield the arrivals below the times of a trial, which are those of these arrivals."""
+    if trial.arrivals and any(list(_delay("", delay)) for delay in (trial.latency, trial.waiting)):
+        yield "", f"with {trial.arrivals}"
+
+
+def arrivals_note(arrivals: Iterable[str]) -> str:
+    """Return the sentence below a table of latencies: the arrivals that they assume; empty where none is known.
+
+    Examples
+    --------
+    >>> arrivals_note(["Poisson arrivals", "Poisson arrivals"])
+    'Latency: with Poisson arrivals.'
+    >>> arrivals_note(["evenly spaced arrivals", "Poisson arrivals"])
+    'Latency: with evenly spaced arrivals or Poisson arrivals, those of the row.'
+    """
+    known = list(dict.fromkeys(text for text in arrivals if text))
+    return f"Latency: with {' or '.join(known)}{', those of the row' * (len(known) > 1)}." if known else ""
 
 
 def _power(power: TrialPower) -> str:

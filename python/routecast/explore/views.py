@@ -14,10 +14,11 @@ from routecast.errors import RoutecastError
 from routecast.evaluate.points import Point, calibrating
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.sweep import SweepAxis, even_flows, trial_past_transient
-from routecast.explore.measured import DEFAULT_START, MeasuredPanel, StartConditions, panels_of_points
+from routecast.explore.measured import BAND, DEFAULT_START, MeasuredPanel, StartConditions, panels_of_points
 from routecast.explore.panel import Panel
 from routecast.explore.router import panel_of_router
 from routecast.explore.simulator import live_scripts
+from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
 from routecast.quantity import format_pps
 from routecast.quantity.value_list import Plain
@@ -73,6 +74,7 @@ def live_of_router(
         **_flows_following_cores(panel, len(model.ports)),
         "start": _start(panel, {"frame": start.frames.name if start.frames else None, key: start.cores}),
         "measured": [],
+        "isLinkKnown": True,
         "document": document,
         "arrivals": load.arrivals.text,
         "latencyReason": "",
@@ -126,7 +128,10 @@ def live_of_points(
     page has what was measured of it.
     """
     calibration_points = calibrating(points)
-    panels = panels_of_points(calibration_points, start=start, noise_ratio=noise_ratio, priors=priors)
+    held_out = [point for point in points if point not in calibration_points and math.isfinite(point.throughput_pps)]
+    panels = panels_of_points(
+        calibration_points, held_out=held_out, start=start, noise_ratio=noise_ratio, priors=priors
+    )
     first = panels[0]
     model = max(calibration_points, key=lambda point: (point.cores, point.working_cores, -point.frame_bytes))
     data = {
@@ -149,6 +154,7 @@ def live_of_points(
             for point in points
             if math.isfinite(point.throughput_pps)
         ],
+        "isLinkKnown": first.is_link_known,
         "document": None,
         "arrivals": "",
         "latencyReason": latency_reason,
@@ -234,6 +240,11 @@ def _static_forecast(panel: MeasuredPanel, points: Sequence[Point]) -> Figure:
     predicted = panel.fitted.predict(forecast_points)
     measured_points = [point for point in points if point.frame_bytes == model.frame_bytes]
     x = tuple(float(count) for count in panel.forecast.cores)
+    name = (model.frame_mix or FrameMix.fixed(round(model.frame_bytes))).name
+    line_pps = panel.fitted.caps.applied(model).line_rate_pps
+    low, high = (
+        tuple(min(pps, line_pps) / 1e6 for pps in panel.forecast.at(name, probability)) for probability in BAND
+    )
     return Figure(
         name="still",
         title="Greatest throughput over cores",
@@ -244,9 +255,12 @@ def _static_forecast(panel: MeasuredPanel, points: Sequence[Point]) -> Figure:
             Line(
                 name="predicted",
                 x=x,
-                y=tuple(entry.throughput_pps / 1e6 for entry in predicted),
-                low=tuple(entry.low_pps / 1e6 for entry in predicted),
-                high=tuple(entry.high_pps / 1e6 for entry in predicted),
+                y=tuple(
+                    min(max(entry.throughput_pps / 1e6, least), most) if least <= most else math.nan
+                    for entry, least, most in zip(predicted, low, high, strict=True)
+                ),
+                low=low,
+                high=high,
             ),
             Points(
                 name="measured",

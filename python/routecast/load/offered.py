@@ -24,6 +24,10 @@ WIRE_OVERHEAD_BYTES = 20
 """Preamble (7), start of frame delimiter (1) and inter-frame gap (12): Meyer et al. 2014, eq. 8; S1."""
 
 
+_MAX_TRACE_S = 1e6
+"""Longest time to which a trace is stretched: that of a simulation."""
+
+
 def line_rate_pps(link_bps: float, frame_bytes: float) -> float:
     """Return the frames per second that fill a link (S1; RFC 2544 sec. 20).
 
@@ -138,13 +142,23 @@ class OfferedLoad:
         return problems
 
     def at(self, rate_pps: float) -> OfferedLoad:
-        """Return the same load at another intended rate; the instants of a trace are scaled to it."""
+        """Return the same load at another intended rate; the instants of a trace are scaled to it.
+
+        A trace that would take longer than 1e6 s becomes evenly spaced frames of its sizes and flows.
+        """
         trace = self.arrivals.trace
+        if trace is not None and rate_pps * _MAX_TRACE_S < len(trace):
+            return replace(self, rate_pps=rate_pps, arrivals=Arrivals.cbr())
         if trace is None or not math.isfinite(trace.rate_pps):
             return replace(self, rate_pps=rate_pps)
         if rate_pps == trace.rate_pps:
             return self
         return replace(self, arrivals=Arrivals.recorded(trace.scaled(trace.rate_pps / rate_pps)))
+
+    def trial_s(self, duration_s: float) -> float:
+        """Return the length of a trial that offers the mean rate: all of a trace, else the given one, s."""
+        trace = self.arrivals.trace
+        return duration_s if trace is None else trace.length_s
 
     def mean_pps(self, duration_s: float) -> float:
         """Return the mean intended rate over a trial, with its steps.

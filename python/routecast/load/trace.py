@@ -17,10 +17,12 @@ from routecast.load.frames import FrameMix
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["RecordedFrames"]
+__all__ = ["RecordedFrames", "numbers_counted"]
 
 _MIN_BYTES, _MAX_BYTES = 64, 65_535
 _INSTANT_S = 1e-3
+_CHUNK_FRAMES = 1 << 18
+"""Frames that are counted at a time, so that temporary arrays stay small."""
 _MAX_SEQUENCE = 4096
 """Longest sequence of sizes that stands for those of a trace."""
 
@@ -119,13 +121,17 @@ class RecordedFrames:
         """Squared coefficient of variation of the gaps; 0 for fewer than three frames."""
         if len(self) < 3 or self.time_s[-1] <= 0.0:
             return 0.0
-        gaps = np.diff(self.time_s)
-        return float(np.var(gaps) / np.mean(gaps) ** 2)
+        mean_s = float(self.time_s[-1]) / (len(self) - 1)
+        squares_s2 = 0.0
+        for begin in range(0, len(self) - 1, _CHUNK_FRAMES):
+            gaps = np.diff(self.time_s[begin : begin + _CHUNK_FRAMES + 1])
+            squares_s2 += float(np.square(gaps - mean_s).sum())
+        return squares_s2 / (len(self) - 1) / mean_s**2
 
     @cached_property
     def frames_by_flow(self) -> NDArray[np.int64]:
         """Number of frames of each flow."""
-        return np.bincount(self.flow)
+        return numbers_counted(self.flow)
 
     @cached_property
     def mix(self) -> FrameMix:
@@ -172,6 +178,15 @@ class RecordedFrames:
     def scaled(self, factor: float) -> RecordedFrames:
         """Return the same frames with every instant multiplied."""
         return replace(self, time_s=self.time_s * factor)
+
+
+def numbers_counted(numbers: NDArray[Any]) -> NDArray[np.int64]:
+    """Return how often each of the numbers 0, 1, … occurs, as ``np.bincount`` but without a copy of all numbers."""
+    counts = np.zeros(int(numbers.max()) + 1 if len(numbers) else 0, np.int64)
+    for begin in range(0, len(numbers), _CHUNK_FRAMES):
+        counted = np.bincount(numbers[begin : begin + _CHUNK_FRAMES])
+        counts[: len(counted)] += counted
+    return counts
 
 
 def _problems(times: NDArray[np.float64], sizes: NDArray[Any], numbers: NDArray[Any]) -> list[Problem]:

@@ -16,6 +16,7 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from routecast.errors import EnvironmentProblem
 from routecast.multistage.reading import MultistageFile, SegmentTable
 
 _LINK_LOCAL = "fe80::1/64"
@@ -128,6 +129,19 @@ class Layout:
         """Return source and destination of a load balancer's probe frames; back-end routers forward them back."""
         return f"100.127.255.{101 + balancer}", f"100.127.255.{1 + balancer}"
 
+    @staticmethod
+    def probe_source_ipv6(balancer: int) -> str:
+        """Return the source of a load balancer's own IPv6 frames (unique local address, RFC 4193)."""
+        return f"fd52:4352:4352::{101 + balancer:x}"
+
+    def own_macs(self) -> Iterator[str]:
+        """Yield the MAC addresses of the router's elements, which no neighbour has."""
+        for segment in range(len(self.file.segment)):
+            yield self.router_mac(segment)
+            yield from (self.caller_mac(balancer, segment) for balancer in range(len(self.file.balancer)))
+        yield from map(self.inside_mac, range(len(self.file.balancer)))
+        yield from map(self.member_mac, range(64))
+
     def wires(self) -> Iterator[Wire]:
         """Yield the wires of all elements except the back-end routers."""
         queues = [balancer.queues for balancer in self.file.balancer]
@@ -206,6 +220,38 @@ class Layout:
         for route in self.file.route:
             segment = self._segment_of(route.via)
             yield f"route replace {route.to} via {route.via} dev b0 mtu lock {segment.mtu}"
+
+    def router_lines(self) -> Iterator[str]:
+        """Yield what :meth:`router_commands` sets, as the lines of ``NamespaceNetlink.contents``."""
+        yield "link b0 up"
+        for n in range(len(self.file.balancer)):
+            _, destination = self.probe_addresses(n)
+            yield f"route {destination}/32 dev b0"
+            yield f"neighbour {destination} lladdr {self.inside_mac(n)} dev b0"
+        for segment in self.file.segment:
+            for address in filter(None, (segment.ipv4, segment.ipv6)):
+                interface = ipaddress.ip_interface(address)
+                source = f" src {interface.ip}" if interface.version == 4 else ""
+                yield f"address {interface} dev b0"
+                yield f"route {interface.network} dev b0{source} mtu lock {segment.mtu}"
+        for route in self.file.route:
+            network, segment = ipaddress.ip_network(route.to), self._segment_of(route.via)
+            to = "default" if network.prefixlen == 0 else str(network)
+            yield f"route {to} dev b0 via {ipaddress.ip_address(route.via)} mtu lock {segment.mtu}"
+
+    def far_ends(self, balancer: int) -> Iterator[tuple[str, str]]:
+        """Yield namespace and interface at the far end of each wire of a load balancer, where its frames arrive.
+
+        Raises EnvironmentProblem: the far ends outside are not the router's own.
+        """
+        yield self.inside_switch, f"l{balancer}"
+        for s, segment in enumerate(self.file.segment):
+            if self.has_standby:
+                yield self.outside_switch, f"l{s}{balancer}"
+            elif self.outside is None:
+                yield self.netns(segment.name), "h0"
+            else:
+                raise EnvironmentProblem("frames that the only load balancer sends outside cannot be lost on purpose")
 
     def _segment_of(self, address: str) -> SegmentTable:
         parsed = ipaddress.ip_address(address)

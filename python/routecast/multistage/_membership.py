@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from routecast.quantity.whole_file import write_whole
+
 if TYPE_CHECKING:
     from routecast.multistage.reading import BackEndTable
 
@@ -22,7 +24,9 @@ class Member:
     ``number``: number in the tables; ``cap_pps``: emulated capacity, frames/s, 0 for none; ``queue_frames``: frames
     that the emulated machine queues; ``forwarding``: ``"linux"``, ``"nftables"`` or ``"xdp"``; ``rules``: number of
     nftables rules; ``takes``: whether it has rows of the table; ``drains_until_s``: monotonic time until which it keeps
-    rows that have frames, 0 if it does not drain; ``fault``: injected fault, ``"link"``, ``"hang"`` or empty.
+    rows that have frames, 0 if it does not drain, and ``drain_idle_s`` after which a row without frames leaves it;
+    ``fault``: injected fault, ``"link"``, ``"hang"``, ``"loss"`` or empty; ``loss_in`` and ``loss_out``: share of the
+    frames to it and from it that a fault loses.
     """
 
     name: str
@@ -34,7 +38,10 @@ class Member:
     rules: int = 0
     takes: bool = True
     drains_until_s: float = 0.0
+    drain_idle_s: float = 0.0
     fault: str = ""
+    loss_in: float = 0.0
+    loss_out: float = 0.0
 
     @classmethod
     def of(cls, table: BackEndTable, number: int, *, takes: bool = True) -> Member:
@@ -75,10 +82,8 @@ class Membership:
         return next((member for member in self.members.values() if member.number == number), None)
 
     def write(self, path: Path) -> None:
-        """Write the membership to disk, whole or not at all."""
-        part = path.with_suffix(".part")
-        part.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
-        part.replace(path)
+        """Write the membership to disk, whole or not at all, before this returns."""
+        write_whole(path, json.dumps(asdict(self), indent=1), is_durable=True)
 
     @classmethod
     def read(cls, path: Path) -> Membership:

@@ -1,6 +1,7 @@
 """The simulator's model of a router of many machines, from its file, and its failures as events of a trial.
 
-The file gives no service time of a machine, so that every back-end router needs a ``cap``. Load balancers, links and
+The file gives no service time of a machine, so that every back-end router of the simulated model needs a ``cap``; the
+predicted rate can take it from a router file, too (:class:`BackEndModel`). Load balancers, links and
 switches take no time in the model.
 """
 
@@ -8,16 +9,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from routecast._core import flow_row, flow_table
-from routecast.errors import ModelProblem, Problem
+from routecast.errors import ModelProblem, Problem, QuantityProblem
+from routecast.evaluate.solve import Solve, lossless_pps
+from routecast.load.flows import FlowSet
+from routecast.load.frames import FrameMix
+from routecast.load.offered import OfferedLoad
 from routecast.multistage.prediction import PredictedDeath, predicted_death, predicted_takeover
 from routecast.multistage.reading import MultistageFile
 from routecast.quantity.schema import field, value
 from routecast.router.events import Event, Outage, Reroute
+from routecast.router.files import read_router_and_load
 from routecast.router.model import Policy, Route, RouterModel, ServiceCost, TaskUnit
 from routecast.router.multistage import Interconnect, multistage_router
 from routecast.router.virtual.machines import Machine, Server
@@ -204,11 +211,75 @@ def udp_flows(file: MultistageFile, count: int) -> list[dict[str, object]]:
     ]
 
 
-def failures_of(file: MultistageFile, flows: FlowChoices, *, rate_pps: float) -> dict[str, Any]:
+@value
+class BackEndModel:
+    """The model of a back-end router from its own file, and the frames of the load."""
+
+    source: str = field("File of the model")
+    router: RouterModel = field("The model")
+    load: OfferedLoad = field("Frames, flows and arrivals; the rate is not used")
+
+    @classmethod
+    def read(cls, path: Path, frames: FrameMix) -> BackEndModel:
+        """Return the model in a ``*.router.toml``, with the flows of its load, or else one flow of each port.
+
+        Raises FileProblem: the file cannot be read, or is not valid.
+        """
+        router, load = read_router_and_load(path, frames=frames)
+        ports = len(router.ports)
+        flows = load.flows if load else FlowSet.crafted(ports, ports=ports)
+        return cls(source=str(path), router=router, load=OfferedLoad(rate_pps=1.0, frames=frames, flows=flows))
+
+    @property
+    def capacity_pps(self) -> float:
+        """Greatest rate that overloads nothing in the machine, by closed form."""
+        return lossless_pps(self.router, self.load)
+
+    def forwarded_pps(self, rate_pps: float) -> float:
+        """Return the forwarded rate at an offered one, by closed form."""
+        if rate_pps <= 0.0:
+            return 0.0
+        return Solve(model=self.router).trial(self.load.at(rate_pps), 1.0).forwarded_pps
+
+
+def models_of(
+    file: MultistageFile, options: Sequence[str], *, folder: Path, frames: FrameMix
+) -> dict[str, BackEndModel]:
+    """Return the models of back-end routers that have one, by name.
+
+    ``options``: ``NAME=FILE`` for a back-end router, or ``FILE`` for all others, before the keys ``model`` of the file,
+    which lies in ``folder``. Raises QuantityProblem: there is no such router, or one has two files; FileProblem: a file
+    cannot be read, or is not valid.
+    """
+    names = [router.name for router in file.router]
+    given: dict[str, Path] = {}
+    for option in options:
+        name, equals, of_name = option.partition("=")
+        if not equals or "/" in name or "." in name:
+            name, of_name = "", option
+        elif name not in names:
+            raise QuantityProblem(option, f"--router {option}: there is no {name!r}; there are: {', '.join(names)}")
+        if name in given:
+            raise QuantityProblem(option, f"--router {option}: {name or 'all others'} have {given[name]} already")
+        given[name] = Path(of_name)
+    read: dict[Path, BackEndModel] = {}
+    models = {}
+    for router in file.router:
+        path_in_file = folder / router.model if router.model else None
+        if path := given.get(router.name) or given.get("") or path_in_file:
+            models[router.name] = read[path] = read.get(path) or BackEndModel.read(path, frames)
+    return models
+
+
+def failures_of(
+    file: MultistageFile, flows: FlowChoices, *, rate_pps: float, models: Mapping[str, BackEndModel] | None = None
+) -> dict[str, Any]:
     """Predict the forwarded rate of a router at a load, frames/s, and the loss by the failure of each element.
 
-    ``forwarded_pps`` is None if a back-end router has no cap. ``away_s`` and ``lost_frames`` are NaN for a load
-    balancer without a standby, and for a back-end router that has no flow or all flows, because silence shows only
+    ``models``: of back-end routers that have one, by name, instead of their cap; see :func:`models_of`. ``routers`` of
+    the result says what each back-end router can carry and forwards, and from what this is known. ``forwarded_pps`` is
+    None if a back-end router with flows has neither a cap nor a model. ``away_s`` and ``lost_frames`` are NaN for a
+    load balancer without a standby, and for a back-end router that has no flow or all flows, because silence shows only
     while another router returns frames.
     """
     shares = {router.name: flows.share(router.name) for router in file.router}
@@ -218,9 +289,20 @@ def failures_of(file: MultistageFile, flows: FlowChoices, *, rate_pps: float) ->
     }
     balancer = file.balancer[0].name
     deaths[balancer] = predicted_takeover(rate_pps=rate_pps) if len(file.balancer) > 1 else None
-    forwarded_pps = None
-    if all(router.cap for router in file.router):
-        forwarded_pps = math.fsum(min(router.cap or 0.0, shares[router.name] * rate_pps) for router in file.router)
+    routers = []
+    for router in file.router:
+        offered_pps = shares[router.name] * rate_pps
+        row: dict[str, Any] = {"element": router.name, "rate_pps": offered_pps, "source": None}
+        if model := (models or {}).get(router.name):
+            row |= {"source": model.source, "capacity_pps": model.capacity_pps}
+            row["forwarded_pps"] = model.forwarded_pps(offered_pps)
+        elif router.cap:
+            row |= {"source": "cap", "capacity_pps": router.cap, "forwarded_pps": min(router.cap, offered_pps)}
+        else:
+            row |= {"capacity_pps": None, "forwarded_pps": None if offered_pps else 0.0}
+        routers.append(row)
+    known = [row["forwarded_pps"] for row in routers]
+    forwarded_pps = None if None in known else math.fsum(known)
     failures = [
         {
             "element": name,
@@ -231,7 +313,7 @@ def failures_of(file: MultistageFile, flows: FlowChoices, *, rate_pps: float) ->
         }
         for name, share in {**shares, balancer: 1.0}.items()
     ]
-    return {"load_pps": rate_pps, "forwarded_pps": forwarded_pps, "failures": failures}
+    return {"load_pps": rate_pps, "forwarded_pps": forwarded_pps, "routers": routers, "failures": failures}
 
 
 def _technology(name: str, queue_frames: int, functions: Mapping[str, ServiceCost]) -> Technology:

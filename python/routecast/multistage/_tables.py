@@ -47,41 +47,6 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
     yield f"routecast_multistage_epoch{{{router_label}}} {status['epoch']}"
 
 
-def with_rates(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the second of two statuses of a router with rates ``in_pps`` and ``out_pps`` since the first, frames/s.
-
-    ``before`` and ``after``: results of :meth:`routecast.multistage.appliance.Appliance.status`.
-    """
-    time_s = after["time_s"] - before["time_s"]
-    old_routers = {router["name"]: router for router in before["routers"]}
-    old_balancers = {balancer["name"]: balancer for balancer in before["balancers"]}
-
-    def rate(new: Mapping[str, Any], old: Mapping[str, Any] | None, key: str) -> float:
-        # A replaced element counts from 0.
-        return max(new[key] - (old or new)[key], 0) / time_s if time_s > 0 else 0.0
-
-    routers = [
-        {
-            **router,
-            "in_pps": rate(router, old_routers.get(router["name"]), "sent_frames"),
-            "out_pps": rate(router, old_routers.get(router["name"]), "returned_frames"),
-        }
-        for router in after["routers"]
-    ]
-    balancers = []
-    for balancer in after["balancers"]:
-        ports = {}
-        for name, counted in balancer["ports"].items():
-            old = old_balancers.get(balancer["name"], balancer)["ports"].get(name)
-            ports[name] = {
-                **counted,
-                "in_pps": rate(counted, old, "in_frames"),
-                "out_pps": rate(counted, old, "out_frames"),
-            }
-        balancers.append({**balancer, "ports": ports})
-    return {**after, "interval_s": time_s, "routers": routers, "balancers": balancers}
-
-
 def routers_table(status: Mapping[str, Any]) -> Table:
     """Return the table of the back-end routers with their rates."""
     has_caps = any(router["cap_pps"] for router in status["routers"])
@@ -133,6 +98,20 @@ def audit_table(audit: Mapping[str, Any]) -> Table:
         Column.text("Epoch", lambda row: row[3]),
         name="audit",
         title="Digests of the elements' tables",
+    )
+
+
+def forwarding_table(rows: Sequence[Mapping[str, Any]], frame: str) -> Table:
+    """Return the table of what each back-end router can carry and forwards."""
+    return Table.of(
+        rows,
+        Column.text("Element", lambda row: row["element"]),
+        Column("Rate", "frames/s", ".0f", lambda row: row["rate_pps"]),
+        Column("Capacity", "frames/s", ".0f", lambda row: row["capacity_pps"]),
+        Column("Forwarded", "frames/s", ".0f", lambda row: row["forwarded_pps"]),
+        Column.text("Capacity from", lambda row: row["source"] or "neither a cap nor a model"),
+        name="forwarding",
+        title=f"Predicted forwarding of the back-end routers, frames of {frame}",
     )
 
 

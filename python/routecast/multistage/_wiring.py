@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import socket
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from routecast.multistage._layout import Layout, Wire
 from routecast.testbed.devices.nftables import rule_set
@@ -38,6 +35,8 @@ def _configure_namespace(netns: str, *, ipv4_forwards: bool, ipv6_forwards: bool
         ipv6 = {"accept_dad": "0", "dad_transmits": "0", "accept_ra": "0", "autoconf": "0", "addr_gen_mode": "1"}
         for key, value in ipv6.items():
             _write(f"net/ipv6/conf/default/{key}", value)
+        for folder in ("all", "default"):
+            _write(f"net/ipv6/conf/{folder}/accept_redirects", "0")
         for folder in ("all", "default"):
             _write(f"net/ipv6/conf/{folder}/forwarding", str(int(ipv6_forwards)))
             _write(f"net/ipv6/conf/{folder}/disable_ipv6", str(int(is_without_ipv6)))
@@ -150,11 +149,15 @@ def add_router(layout: Layout, router: str, number: int) -> None:
 
 
 def _report_neighbour_lookups() -> None:
-    """Make the kernel report by netlink when it looks for a neighbour."""
+    """Make the kernel report by netlink when it looks for a neighbour, and ask nobody itself.
+
+    A look-up without an answer soon ends, so that a scan does not fill the kernel's table, which all namespaces share.
+    """
     for version in (4, 6):
-        key = f"net/ipv{version}/neigh/b0/app_solicit"
-        if Path("/proc/sys", key).exists():
-            _write(key, "1")
+        for key, value in (("app_solicit", "1"), ("mcast_solicit", "0"), ("retrans_time_ms", "500")):
+            path = f"net/ipv{version}/neigh/b0/{key}"
+            if Path("/proc/sys", path).exists():
+                _write(path, value)
 
 
 def set_router_up(layout: Layout, router: str, neighbours: dict[str, str]) -> None:
@@ -184,21 +187,24 @@ def mount_pins(folder: Path) -> None:
     run_command(["mount", "-t", "bpf", "-o", "mode=0700", "bpf", str(folder)])
 
 
-def routes_digest(netns: str) -> str:
-    """Return a digest of a back-end router's addresses, routes and neighbours."""
-    parts: list[str] = []
-    for command in (["-4", "route"], ["-6", "route"], ["-4", "neighbour"], ["-6", "neighbour"]):
-        routes: list[dict[str, Any]] = json.loads(run_command(["ip", "-n", netns, "-j", *command]) or "[]")
-        entries = [json.dumps(route, sort_keys=True) for route in routes if _is_own_entry(route)]
-        parts += [" ".join(command), *sorted(entries)]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+def repair_router(layout: Layout, router: str, extra: Iterable[str], neighbours: dict[str, str]) -> None:
+    """Take from a back-end router's tables what they should not have, and set it up again.
 
-
-def _is_own_entry(route: dict[str, Any]) -> bool:
-    """Return whether a route or neighbour was set by this program instead of the kernel."""
-    if route.get("state"):
-        return "PERMANENT" in route["state"]
-    return route.get("dev") == "b0" and route.get("protocol") != "kernel"
+    ``extra``: lines of ``NamespaceNetlink.contents``.
+    """
+    kept = {line.split()[1] for line in layout.router_lines() if line.startswith("route ")}
+    lines = []
+    for line in extra:
+        kind, *words = line.split()
+        if kind == "address":
+            lines.append(f"address del {' '.join(words)}")
+        elif kind == "route" and (words[0] not in kept or "metric" in words):
+            # A route to a network that has one is replaced.
+            lines.append(f"route del {' '.join(words)}")
+    if lines:
+        command = ["ip", "-n", layout.netns(router), "-force", "-batch", "-"]
+        run_command(command, stdin="\n".join(lines) + "\n", check=False)
+    set_router_up(layout, router, neighbours)
 
 
 def raw_socket(netns: str, interface: str) -> socket.socket:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
+from routecast.multistage._detection import CALL_EVERY_S, MISSED_CALLS, TAKEOVER_S, death_detection_s
 from routecast.quantity.schema import field, value
 
 __all__ = ["CALL_EVERY_S", "MISSED_CALLS", "PredictedDeath", "predicted_death", "predicted_takeover"]
-
-CALL_EVERY_S = 0.04
-"""Interval of the calls of the standby to the active load balancer, s."""
-MISSED_CALLS = 5
-"""Number of consecutive calls without an answer after which the standby takes over."""
 
 
 @value
@@ -34,7 +30,7 @@ def predicted_death(*, rate_pps: float, silence_s: float, unanswered_frames: int
     >>> round(dead.detection_s * 1e3, 2), round(dead.lost_frames)
     (51.61, 2064)
     """
-    detection_s = unanswered_frames / rate_pps + silence_s + 0.5 / rate_pps
+    detection_s = death_detection_s(rate_pps, silence_s, unanswered_frames)
     return PredictedDeath(detection_s=detection_s, lost_frames=detection_s * rate_pps)
 
 
@@ -52,5 +48,4 @@ def predicted_takeover(*, rate_pps: float) -> PredictedDeath:
     >>> round(predicted_takeover(rate_pps=1000.0).detection_s, 3)
     0.22
     """
-    detection_s = (MISSED_CALLS + 0.5) * CALL_EVERY_S
-    return PredictedDeath(detection_s=detection_s, lost_frames=detection_s * rate_pps)
+    return PredictedDeath(detection_s=TAKEOVER_S, lost_frames=TAKEOVER_S * rate_pps)

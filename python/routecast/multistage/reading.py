@@ -14,7 +14,7 @@ from routecast.quantity.bounded_file import read_text
 from routecast.quantity.fields import Duration, FrameCount, FrameRate
 from routecast.quantity.file_model import FileTable
 from routecast.quantity.toml_file import parse_toml, validated
-from routecast.testbed.document import Ipv4, Ipv4Interface, Ipv4Network, Ipv6, Ipv6Interface, Ipv6Network
+from routecast.testbed.document import Ipv4, Ipv4Interface, Ipv4Network, Ipv6, Ipv6Interface, Ipv6Network, Mac
 
 __all__ = [
     "INSIDE",
@@ -22,6 +22,7 @@ __all__ = [
     "BalancerTable",
     "DetectorTable",
     "MultistageFile",
+    "NeighbourTable",
     "RouteTable",
     "SegmentTable",
     "multistage_schema",
@@ -79,6 +80,12 @@ class BackEndTable(FileTable):
     rules: Rules | None = Field(
         default=None, description="Number of nftables rules without a match before the accepting rule; 24 if not given."
     )
+    model: str | None = Field(
+        default=None,
+        min_length=1,
+        description="A *.router.toml that says what the machine forwards, for predictions; beside this file.",
+        examples=["calibrated.router.toml"],
+    )
 
 
 class RouteTable(FileTable):
@@ -86,6 +93,13 @@ class RouteTable(FileTable):
 
     to: Ipv4Network | Ipv6Network = Field(description="Network.")
     via: Ipv4 | Ipv6 = Field(description="Address of the neighbour.")
+
+
+class NeighbourTable(FileTable):
+    """``[[neighbour]]``: a neighbour that is stated, and therefore never asked for and never changed."""
+
+    address: Ipv4 | Ipv6 = Field(description="Address of the neighbour, on the network of a segment.")
+    mac: Mac = Field(description="Its MAC address.", examples=["02:00:00:00:00:0a"])
 
 
 class DetectorTable(FileTable):
@@ -118,6 +132,7 @@ class MultistageFile(FileTable):
     )
     router: Annotated[tuple[BackEndTable, ...], Field(min_length=1, max_length=_MAX_ROUTERS)]
     route: tuple[RouteTable, ...] = ()
+    neighbour: tuple[NeighbourTable, ...] = ()
     detector: DetectorTable = DetectorTable()
 
 
@@ -197,6 +212,16 @@ def _address_problems(file: MultistageFile) -> Iterator[Problem]:
             yield Problem(f"route[{number}].via", f"{via} is of the other version of IP than {route.to}")
         elif not any(there.version == via.version and via in there for _, there in networks[1:]):
             yield Problem(f"route[{number}].via", f"{via} is on no segment")
+    yield from _repetitions(
+        "address", ((f"neighbour[{n}].address", row.address) for n, row in enumerate(file.neighbour))
+    )
+    own = {ipaddress.ip_interface(text).ip for wire in file.segment for text in (wire.ipv4, wire.ipv6) if text}
+    for number, neighbour in enumerate(file.neighbour):
+        address = ipaddress.ip_address(neighbour.address)
+        if address in own:
+            yield Problem(f"neighbour[{number}].address", f"{address} is the router's own")
+        elif not any(there.version == address.version and address in there for _, there in networks[1:]):
+            yield Problem(f"neighbour[{number}].address", f"{address} is on no segment")
 
 
 def problems_of_router(place: str, table: BackEndTable) -> Iterator[Problem]:

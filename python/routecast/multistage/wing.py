@@ -6,7 +6,7 @@ from routecast.wings import CommandGroup, FileKind, Wing
 
 __all__ = ["WING"]
 
-_COMMANDS = ("predict", "up", "status", "drain", "add", "remove", "weight", "fail", "restore", "trace", "audit", "down")
+_VERBS = (*("status", "events", "drain", "add", "remove", "weight"), *("fail", "restore", "trace", "audit", "down"))
 
 WING = Wing(
     package="routecast.multistage",
@@ -14,7 +14,7 @@ WING = Wing(
         "Measure": {
             "multistage": CommandGroup(
                 "Set up a router of many machines in network namespaces, change it, and inject faults.",
-                {name: f"commands:{name}" for name in _COMMANDS},
+                {name: f"commands:{name}" for name in ("predict", "up")} | {name: f"verbs:{name}" for name in _VERBS},
             )
         }
     },
@@ -37,4 +37,5 @@ WING = Wing(
         "multistage restore": "br1",
         "multistage trace": "udp 198.18.1.2:1024 198.19.1.2:7",
     },
+    thin_modules=frozenset({"verbs"}),
 )

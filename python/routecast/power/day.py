@@ -140,7 +140,8 @@ class ModelWatts:
 class TrialWatts:
     """Watts of a router as a function of the load, from a trial at each load.
 
-    Frames, flows and arrivals are those of ``load``. After the trials ``losses`` holds the loads with frame loss and
+    Frames, flows and arrivals are those of ``load``; a trace is scaled to each load and offered whole, whatever
+    ``duration_s``. After the trials ``losses`` holds the loads with frame loss and
     their loss ratios, and ``scope`` and ``source`` are those of the trials.
     """
 
@@ -158,7 +159,8 @@ class TrialWatts:
         Raises ModelProblem: the trial has no watts.
         """
         rate_pps = max(self.idle_pps, l2_bps / (8.0 * self.load.frames.mean_bytes))
-        trial = self.evaluator.trial(self.load.at(rate_pps), self.duration_s)
+        load = self.load.at(rate_pps)
+        trial = self.evaluator.trial(load, load.trial_s(self.duration_s))
         if trial.power is None:
             raise ModelProblem("power of a day", [Problem("power", NO_WATTS)])
         self.scope, self.source = trial.power.scope, trial.power.source
@@ -247,7 +249,11 @@ def router_watts(
 ) -> WattsSource:
     """Return the watts of a router over the loads of a day, from one trial per load and at most 20 trials."""
     curve = PowerCurve.through(trials, loads_bps, on_progress=on_progress)
-    notes = [f"frames of {trials.load.frames.name}, {evaluator}"]
+    trace = trials.load.arrivals.trace
+    if trace is None:
+        notes = [f"frames of {trials.load.frames.name}, {evaluator}"]
+    else:
+        notes = [*trace.notes, f"frames of the trace, its times scaled to each load, {evaluator}"]
     if curve.is_interpolated:
         notes.append(f"trials at {len(curve.l2_bps)} loads, straight lines between them")
     if trials.losses:

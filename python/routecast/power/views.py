@@ -6,6 +6,8 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from routecast.evaluate.views import arrivals_note
+from routecast.load.offered import OfferedLoad
 from routecast.power._platforms import Platform
 from routecast.power.day import PowerDay
 from routecast.power.fits import DeviceFit
@@ -287,7 +289,7 @@ def front_figure(result: SearchResult, machine: TunableRouter) -> Figure:
         name="front",
         title=f"{machine.model.name}: watts against latency",
         caption="Blue: the fewest watts for each latency target, without loss. Labels: cores, clock, deepest "
-        "sleep, activation.",
+        f"sleep, activation. {_assumed_arrivals(candidates)}".rstrip(),
         x=Axis(title=f"{quantity} latency (us)", scale="log"),
         y=Axis(title="power (W)", low=0.0),
         marks=tuple(marks),
@@ -431,17 +433,25 @@ def _front_table(result: SearchResult) -> Table:
         Column.text("Targets", lambda row: "met" if row.is_met else "missed"),
         name="front",
         title=f"Watts against {quantity} latency",
-        caption=f"No evaluated setting has both fewer watts and less latency.{hidden_note}{pruned_note}",
+        caption=f"No evaluated setting has both fewer watts and less latency.{hidden_note}{pruned_note} "
+        f"{_assumed_arrivals(shown)}".rstrip(),
         strong=lambda row: row is result.best,
     )
+
+
+def _assumed_arrivals(evaluated: Iterable[EvaluatedSetting]) -> str:
+    return arrivals_note(candidate.trial.arrivals for candidate in evaluated if candidate.trial is not None)
 
 
 def _activation(setting: Setting) -> str:
     return setting.mode + (f" {format_duration(setting.linger_s)}" if setting.mode == "adaptive" else "")
 
 
-def plan_tables(plan: DayPlan, machine: TunableRouter) -> tuple[Table, Table]:
-    """Return the plan of a day with one row per stay in a setting, and the energy of the plan and its alternatives."""
+def plan_tables(plan: DayPlan, machine: TunableRouter, load: OfferedLoad) -> tuple[Table, Table]:
+    """Return the plan of a day with one row per stay in a setting, and the energy of the plan and its alternatives.
+
+    ``load``: frames, flows and arrivals of the day.
+    """
     quantity = latency_quantity(plan.targets)
     number = next((n for n, target in enumerate(plan.targets) if target.quantity == quantity), None)
     settings, power_w = plan.plan.settings, plan.plan.power_w
@@ -459,7 +469,7 @@ def plan_tables(plan: DayPlan, machine: TunableRouter) -> tuple[Table, Table]:
         Column(quantity, "", format_duration, worst_s),
         name="plan",
         title=f"{machine.model.name}: a day with {', '.join(map(str, plan.targets))}",
-        caption="Load: the highest; power: the mean; latency: the worst of the steps.",
+        caption=f"Load: the highest; power: the mean; latency: the worst of the steps, with {load.arrivals.text}.",
     )
     always_j = plan.always.energy_j or math.nan
     courses = {

@@ -24,6 +24,7 @@ __all__ = [
     "Table",
     "csv_of",
     "percent",
+    "plain_lines",
     "scaled",
     "shown",
     "signed_percent",
@@ -198,6 +199,38 @@ def shown(cell: Cell, column: Column) -> str:
     if text[:1] in "+-" and not text.strip("+-0.% "):
         text = text[1:]  # a number that rounds to zero has no sign
     return text.replace("-", "−") if text[:1] == "-" else text
+
+
+def plain_lines(table: Table) -> tuple[list[str], list[str]]:
+    r"""Return the lines of the head and of the rows of a table as :func:`terminal_table` shows them, without styles.
+
+    Examples
+    --------
+    >>> table = Table.of([1 + 2j], Column("Re", "m", getter="real"), Column("Im", getter="imag"), name="z")
+    >>> print(*[line for lines in plain_lines(table) for line in lines], sep="\n")
+    Re
+     m Im
+    ─────
+     1  2
+    """
+    columns = [(number, column) for number, column in enumerate(table.columns) if not column.wide]
+    rows = [[shown(row[number], column) for number, column in columns] for row in table.rows]
+    heads = [[column.title, *filter(None, [column.unit])] for _, column in columns]
+    height = max(map(len, heads), default=0)
+    heads = [[""] * (height - len(head)) + head for head in heads]
+    widths = [max(map(len, [*head, *(row[n] for row in rows)])) for n, head in enumerate(heads)]
+
+    def line(cells: Sequence[str], mark: str = "") -> str:
+        aligned = [
+            cell.rjust(width) if column.align == "right" else cell.ljust(width)
+            for cell, width, (_, column) in zip(cells, widths, columns, strict=True)
+        ]
+        return " ".join([mark.ljust(1), *aligned] if table.strong else aligned).rstrip()
+
+    rule = "─" * (sum(widths) + len(widths) - 1 + 2 * bool(table.strong))
+    head_lines = [line([head[level] for head in heads]) for level in range(height)]
+    row_lines = [line(row, "▸" if number in table.strong else "") for number, row in enumerate(rows)]
+    return [*head_lines, rule], row_lines
 
 
 def terminal_table(table: Table) -> RichTable:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from routecast.calibration.counts import Count, cores
 from routecast.calibration.next_points import describe_precision
+from routecast.evaluate.views import arrivals_note
 from routecast.quantity import format_span
 from routecast.show.figures import Axis, Figure, Line, Points
 from routecast.show.page import Folded, Listing, Live, Notice, Page, Section, Tile, Tiles
@@ -60,14 +61,9 @@ def counts_table(sizing: Sizing, *, whole: bool = False) -> Table:
         is_measured and Column.text("Outside", lambda count: ", ".join(count.outside)),
         name="size",
         title=f"Cores for {sizing.target.rate_bps / 1e9:.4g} Gbit/s of {sizing.target.frames.name}",
-        caption=(_MEASURED if is_measured else _DESCRIBED) + _arrivals_note(sizing),
+        caption=f"{_MEASURED if is_measured else _DESCRIBED} {arrivals_note([sizing.latency.arrivals])}".rstrip(),
         strong=lambda count: sizing.least is not None and count.cores == sizing.least.cores,
     )
-
-
-def _arrivals_note(sizing: Sizing) -> str:
-    arrivals = sizing.latency.arrivals
-    return f" Latency: with {arrivals}." if arrivals else ""
 
 
 def compared_table(sizings: Sequence[Sizing]) -> Table:

@@ -69,6 +69,7 @@ def trial_of(
         l1_bps=l2_bps + 8.0 * WIRE_OVERHEAD_BYTES * forwarded_pps,
         l2_bps=l2_bps,
         bottleneck=_bottleneck(record, resources, load),
+        arrivals=load.arrivals.text,
         resources=resources,
         offered_frames=counts.sent_frames,
         forwarded_frames=counts.received_frames,

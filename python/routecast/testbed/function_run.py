@@ -209,6 +209,7 @@ class InMemory:
                 if is_full
                 else f"leaves the cores room: a frame takes {1e9 * core_s:,.1f} ns of one",
             ),
+            arrivals="" if self.saturate else load.arrivals.text,
             resources=resources,
             offered_frames=offered,
             forwarded_frames=forwarded,

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from routecast.errors import EnvironmentProblem
+from routecast.quantity.whole_file import write_whole
 from routecast.testbed import netns
 from routecast.testbed.dut_host import run_command
 from routecast.testbed.netns import inside
@@ -113,11 +114,9 @@ class BedState:
 
         Raises EnvironmentProblem: it cannot be written.
         """
-        temporary = self.path.with_suffix(".json.part")
         try:
             FOLDER.mkdir(mode=0o755, parents=True, exist_ok=True)
-            temporary.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
-            temporary.replace(self.path)
+            write_whole(self.path, json.dumps(asdict(self), indent=1), is_durable=True)
         except OSError as problem:
             reason = f"cannot be written: {problem.strerror}; a test bed records its changes there"
             raise EnvironmentProblem(f"{self.path}: {reason}") from problem

@@ -119,3 +119,21 @@ def test_a_day_is_planned_from_a_series_and_drawn(tmp_path: Path, capsys: pytest
     assert "power over the day" in figure.read_text()
     optimise(*options)
     assert "Energy of the day" in capsys.readouterr().out
+
+
+TRACE = "time_s,frame_bytes,flow\n" + "".join(
+    f"{number * (2e-6 if number < 500 else 80e-6):.9f},64,{number % 8}\n" for number in range(1000)
+)
+
+
+def test_a_trace_is_searched_and_checked_whole_whatever_the_duration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "trace.csv"
+    trace.write_text(TRACE)
+    optimise("--arrivals", str(trace), "--json")
+    shown = capsys.readouterr()
+    answer = json.loads(shown.out)
+    # The last frame comes at 999 x 80 us, and a mean gap follows it.
+    assert answer["check"]["duration_s"] == pytest.approx(1000 * 80e-6)
+    assert "--duration 10 ms has no effect" in shown.err

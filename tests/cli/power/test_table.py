@@ -187,3 +187,38 @@ def test_a_load_in_bit_s_keeps_its_bits_with_other_frames(tmp_path: Path) -> Non
     in_frames = completed("power", "table", path, "--evaluator", "solve", "--frame", "512 B", "--json")
     assert in_bits.returncode == 0, in_bits.stderr
     assert in_bits.stdout == in_frames.stdout
+
+
+def test_a_day_of_recorded_frames_is_that_of_the_file_that_names_them(router: Path, tmp_path: Path) -> None:
+    (tmp_path / "trace.csv").write_text(
+        "time_s,frame_bytes,flow\n"
+        + "".join(f"{number * number * 1e-9:.9f},594,{number % 3}\n" for number in range(500))
+    )
+    traced = tmp_path / "traced.router.toml"
+    traced.write_text(ROUTER.partition("[load]")[0] + '[load]\narrivals = { kind = "trace", trace = "trace.csv" }\n')
+    day = ("--profile", "abilene", "--step", "6 h", "--peak", "1 Gbit/s")
+    by_file = document("day", traced, *day)
+    by_option = document("day", router, *day, "--arrivals", tmp_path / "trace.csv")
+    assert by_option["power_w"] == by_file["power_w"]
+    assert len(set(by_file["power_w"])) == 4
+    # The table has loads of its own, evenly spaced frames of the sizes that it is asked for.
+    done = routecast_("table", traced, "--frame", "64 B")
+    assert done.returncode == 0, done.stderr
+    assert "64 B" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--load", "1 Mpps"), "--profile the loads of a day"),
+        (("--flows", "7", "--profile", "abilene"), "--flows is of a router"),
+    ],
+)
+def test_a_day_has_its_own_loads_and_a_power_model_no_flows(
+    options: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    model = tmp_path / "linear.power.toml"
+    model.write_text(LINEAR, encoding="utf-8")
+    done = routecast_("day", model, "--profile", "abilene", *options)
+    assert done.returncode == 2
+    assert message in " ".join(done.stderr.split())

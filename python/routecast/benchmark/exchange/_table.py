@@ -49,7 +49,9 @@ _RECORD_COUNTS = ("ports", "cores", "flows")
 def _columns() -> dict[str, type]:
     columns: dict[str, type] = dict.fromkeys(_RECORD_TEXTS, str)
     columns |= dict.fromkeys(_RECORD_NUMBERS, float) | dict.fromkeys(_RECORD_COUNTS, int)
-    columns |= {"evaluator": str} | dict.fromkeys(_TRIAL_NUMBERS, float) | dict.fromkeys(_TRIAL_COUNTS, int)
+    columns |= (
+        {"evaluator": str, "arrivals": str} | dict.fromkeys(_TRIAL_NUMBERS, float) | dict.fromkeys(_TRIAL_COUNTS, int)
+    )
     columns["attempts"] = int
     for delay in _DELAYS:
         columns |= {f"{delay}_{time}": float for time in _DELAY_TIMES}
@@ -69,7 +71,9 @@ _NEEDED = ("forwarded_pps", "offered_pps", "loss_ratio")
 def _row(record: Record) -> dict[str, Cell]:
     trial = record.trial
     row: dict[str, Cell] = {name: getattr(record, name) for name in (*_RECORD_TEXTS, *_RECORD_NUMBERS, *_RECORD_COUNTS)}
-    row |= {name: getattr(trial, name) for name in ("evaluator", "attempts", *_TRIAL_NUMBERS, *_TRIAL_COUNTS)}
+    row |= {
+        name: getattr(trial, name) for name in ("evaluator", "arrivals", "attempts", *_TRIAL_NUMBERS, *_TRIAL_COUNTS)
+    }
     for name in _DELAYS:
         parts = (*_DELAY_TIMES, "method", "hdr_base64")
         row |= {f"{name}_{part}": getattr(getattr(trial, name), part, None) for part in parts}
@@ -256,6 +260,7 @@ def _record(row: Mapping[str, Cell], place: str, problems: list[Problem]) -> Rec
     trial_values: dict[str, Any] = {name: number(name) for name in _TRIAL_NUMBERS}
     trial_values |= {name: count(name) for name in _TRIAL_COUNTS} | {name: _delay(row, name) for name in _DELAYS}
     trial_values["power"] = _power(row)
+    trial_values["arrivals"] = text("arrivals")
     trial_values["bottleneck"] = Bottleneck(
         name=text("bottleneck"), kind=cast("Any", kind), reason=text("bottleneck_reason")
     )

@@ -281,6 +281,7 @@ def trial_of(
         duration_s=duration_s,
         intended_pps=intended_pps,
         forwarded_pps=forwarded_pps,
+        arrivals=load.arrivals.text,
         loss_ratio=outcome["loss_ratio"]["value"],
         l1_bps=8.0 * (forwarded_bytes_per_s + WIRE_OVERHEAD_BYTES * forwarded_pps),
         l2_bps=l2_bps,

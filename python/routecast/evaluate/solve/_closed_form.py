@@ -526,6 +526,7 @@ class Solve:
             l1_bps=8.0 * (mean_bytes + WIRE_OVERHEAD_BYTES) * forwarded_pps,
             l2_bps=l2_bps,
             bottleneck=bottleneck,
+            arrivals=load.arrivals.text,
             resources=resources,
             drops_pps=answer.drops_pps,
             latency=answer.latency,

@@ -26,7 +26,7 @@ from routecast.evaluate.solve._unknown_shares import Absences, absences_of
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.evaluate.trial import Delay
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
-from routecast.load.trace import RecordedFrames
+from routecast.load.trace import RecordedFrames, numbers_counted
 
 __all__ = ["pass_recorded"]
 
@@ -46,8 +46,11 @@ _MIN_ROOM = 8
 _WINDOW_ERROR = 0.03
 """Error of the joint throughput of windows, chosen in sight of random traces."""
 
+_CHUNK_FRAMES = 1 << 18
+"""Frames that are served at a time, so that their temporary arrays stay small."""
+
 Instants = NDArray[np.uint64]
-Numbers = NDArray[np.intp]
+Numbers = NDArray[np.uint32]
 Floats = NDArray[np.float64]
 
 
@@ -65,16 +68,22 @@ def pass_recorded(fluid: Fluid, overloaded: Fluid | None) -> tuple[Fluid, DelayA
         span_s = (0.5 * length_s, length_s)
     absences = absences_of(fluid)
     likely = _Passage(fluid, trace, absences, overloaded, span_s, extra=0.0)
-    for _ in range(_ROUNDS if any(not pool.contention.is_none for pool in fluid.model.pools) else 1):
+    for number in range(_ROUNDS if likely.contending else 1):
+        if number:
+            likely.note_contention()
         likely.run()
-    bounds = [likely]
+    losses = [likely.loss_ratio]
     if likely.bounded:
+        if likely.contending:
+            likely.note_contention()
         for extra in (-1.0, 1.0):
             bound = _Passage(fluid, trace, absences, overloaded, span_s, extra=extra)
             bound.factors = likely.factors
             bound.run()
-            bounds.append(bound)
-    return _with_work(fluid, likely), _answer(fluid, likely, bounds)
+            if bound.contending:
+                bound.note_contention()
+            losses.append(bound.loss_ratio)
+    return _with_work(fluid, likely), _answer(fluid, likely, losses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +116,14 @@ class _Passage:
         self.fluid, self.graph, self.absences, self.extra = fluid, fluid.graph, absences, extra
         self.overloaded = overloaded
         self.trace = trace
-        self.sizes, self.size_of = np.unique(trace.frame_bytes, return_inverse=True)
-        self.stream_of = _streams(fluid)[trace.flow]
-        self.ingress_of = np.array([flow.ingress for flow in fluid.load.flows.flows])[trace.flow]
+        counts = numbers_counted(trace.frame_bytes)
+        self.sizes = np.flatnonzero(counts).astype(np.uint32)
+        self.frames_by_size = counts[self.sizes]
+        self.place_of_size = np.zeros(len(counts), np.uint16)
+        self.place_of_size[self.sizes] = np.arange(len(self.sizes), dtype=np.uint16)
+        self.stream_of_flow = _streams(fluid)
+        self.ingress_of_flow = np.array([flow.ingress for flow in fluid.load.flows.flows])
+        self.contending = [pool for pool in fluid.model.pools if not pool.contention.is_none]
         begin_s, end_s = span_s[0], trace.length_s if math.isnan(span_s[1]) else span_s[1]
         self.duration_s = end_s - begin_s
         self.begin, self.end = np.uint64(round(begin_s * _PS)), np.uint64(round(end_s * _PS))
@@ -128,12 +142,17 @@ class _Passage:
         self.at = np.zeros(len(self.trace), np.uint64)
         self.waited = np.zeros(len(self.trace))
         self.pending: dict[int, list[Numbers]] = {}
+        self.entered: dict[int, int] = {}
+        """By node: the frames that came to it."""
+        self.served: dict[int, int] = {}
+        """By task unit: the frames that it did not lose."""
         self.lost: dict[int, int] = {}
         self.work_s: dict[int, float] = {}
         self.wait_s: dict[int, float] = {}
         self.slower: dict[int, float] = {}
         """By task unit: by how much its services are longer than its own work."""
         self.services: dict[int, tuple[Numbers, Instants, Instants]] = {}
+        """By task unit of a pool with contention: frames, starts and ends of its services."""
         self.forwarded = np.zeros(len(self.trace), bool)
 
     def run(self) -> None:
@@ -143,79 +162,129 @@ class _Passage:
         for index in range(len(self.graph.tasks)):
             if index in self.pending:
                 self._serve(index, self._arriving(index))
-        self.entered = self.pending
         for number, port in enumerate(self.fluid.model.ports):
             node = len(self.graph.tasks) + number
             if node in self.pending:
-                frames = self._arriving(node)
-                wire_ps = _wire_ps(port.link_bps, self.sizes)[self.size_of[frames]]
-                self._queue(node, frames, wire_ps, 1, port.tx_ring_frames, is_link=True)
-        for frames in self.pending.get(self.graph.exit, []):
+                wire_ps = _wire_ps(port.link_bps, self.sizes)
+                self._queue(node, self._arriving(node), wire_ps, 1, port.tx_ring_frames, is_link=True)
+        for frames in self.pending.pop(self.graph.exit, []):
             self.forwarded[frames] = self._counts(self.at[frames])
-        self._note_contention()
 
     def _enter(self) -> None:
         """Let the frames arrive by their links: the last bit of each follows that of the one before it."""
         for number, port in enumerate(self.fluid.model.ports):
-            frames = np.flatnonzero(self.ingress_of == number)
+            frames = np.flatnonzero((self.ingress_of_flow == number)[self.trace.flow]).astype(np.uint32)
             if not len(frames):
                 continue
-            sent_ps = np.cumsum(_wire_ps(port.link_bps, self.sizes)[self.size_of[frames]])
-            intended_ps = np.rint(self.trace.time_s[frames] * _PS)
-            self.at[frames] = np.floor(np.maximum.accumulate(intended_ps - sent_ps) + sent_ps + 1e-6).clip(0.0)
+            sent_ps = _wire_ps(port.link_bps, self.sizes)[self._size_places(frames)]
+            np.cumsum(sent_ps, out=sent_ps)
+            at_ps = self.trace.time_s[frames]
+            at_ps *= _PS
+            np.rint(at_ps, out=at_ps)
+            at_ps -= sent_ps
+            np.maximum.accumulate(at_ps, out=at_ps)
+            at_ps += sent_ps
+            at_ps += 1e-6
+            np.floor(at_ps, out=at_ps)
+            self.at[frames] = at_ps.clip(0.0, out=at_ps)
             self.pending.setdefault(self.graph.entry[number], []).append(frames)
         self.arrived = self.at.copy()
         self.offered = int(np.count_nonzero(self._counts(self.at)))
 
     def _arriving(self, node: int) -> Numbers:
         """Return the frames at a node in order of their arrival, then of their numbers."""
-        frames = np.concatenate(self.pending[node])
-        return frames[np.lexsort((frames, self.at[frames]))]
+        parts = self.pending.pop(node)
+        frames = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        self.entered[node] = len(frames)
+        return self._in_order(frames)
+
+    def _in_order(self, frames: Numbers) -> Numbers:
+        """Return frames in order of their instants, then of their numbers."""
+        at = self.at[frames]
+        is_later = at[1:] > at[:-1]
+        if (is_later | ((at[1:] == at[:-1]) & (frames[1:] > frames[:-1]))).all():
+            return frames
+        return frames[np.lexsort((frames, at))]
+
+    def _size_places(self, frames: Numbers | slice) -> NDArray[np.uint16]:
+        """Return the places of the sizes of frames in the sizes of the trace."""
+        return self.place_of_size[self.trace.frame_bytes[frames]]
 
     def _serve(self, index: int, frames: Numbers) -> None:
         station = self._station(index, frames)
         if station.wakeup_s is not None:
             self._route(index, self._poll(index, frames, station))
             return
-        work_ps = station.service_s[self.size_of[frames]] * self._factors(index)[frames] * _PS
-        served = self._queue(index, frames, work_ps, station.servers, station.room)
+        served = self._queue(index, frames, station.service_s, station.servers, station.room)
         self._route(index, served)
 
     def _queue(
-        self, node: int, frames: Numbers, work_ps: Floats, servers: int, room: int, *, is_link: bool = False
+        self, node: int, frames: Numbers, each: Floats, servers: int, room: int, *, is_link: bool = False
     ) -> Numbers:
-        """Let frames wait and be served at a node; return those that are not lost."""
+        """Let frames wait and be served at a node; return those that are not lost.
+
+        ``each``: services by size, s at a task unit, ps on a link. The frames pass in chunks. What a chunk leaves at a
+        node are services that go on: the next chunk finds them as frames that come with its first one, with the rest of
+        their work.
+        """
         from routecast import _core  # the compiled part is loaded where it is used
 
-        work = np.rint(work_ps).astype(np.uint64)
-        at = self.at[frames]
-        starts = np.frombuffer(_core.queue_starts(at.tobytes(), work.tobytes(), servers, room), np.uint64)
-        kept = starts != _LOST
-        frames, starts, work = frames[kept], starts[kept], work[kept]
-        self.lost[node] = int(np.count_nonzero(self._counts(at[~kept])))
-        waits_s = (starts - at[kept]).astype(np.float64) / _PS
-        self.waited[frames] += waits_s
-        self.wait_s[node] = float(waits_s[self._counts(starts)].sum())
-        ends = np.clip(starts + work, self.begin, self.end)
-        done_s = (ends - np.clip(starts, self.begin, ends)).astype(np.float64) / _PS
         slower = self.slower.get(node, 1.0)
-        self.work_s[node] = float(done_s.sum()) / slower
-        if is_link:
-            # A frame leaves with its first bit (S9).
-            self.at[frames] = starts
-            self.forwarded[frames] = self._counts(starts + work - np.uint64(1))
-        else:
-            self.at[frames] = starts + work
-            self.services[node] = (frames, starts, self.at[frames])
-        return frames
+        factors = None if is_link else self._factors(node)
+        kept_parts, services = [], []
+        left_end = np.zeros(0, np.uint64)
+        left_start = left_end
+        self.lost[node], self.wait_s[node], work_s = 0, 0.0, 0.0
+        for begin in range(0, len(frames), _CHUNK_FRAMES):
+            chunk = frames[begin : begin + _CHUNK_FRAMES]
+            at = self.at[chunk]
+            work_ps = each[self._size_places(chunk)]
+            if factors is not None:
+                work_ps = work_ps * (factors if isinstance(factors, float) else factors[chunk]) * _PS
+            work = np.rint(work_ps).astype(np.uint64)
+            is_left = left_end > at[0]
+            left_start, left_end = np.maximum(left_start[is_left], at[0]), left_end[is_left]
+            left = len(left_end)
+            all_at = np.concatenate((np.full(left, at[0]), at))
+            all_work = np.concatenate((left_end - left_start, work))
+            packed = _core.queue_starts(all_at.tobytes(), all_work.tobytes(), servers, room)
+            starts = np.frombuffer(packed, np.uint64)[left:]
+            kept = starts != _LOST
+            self.lost[node] += int(np.count_nonzero(self._counts(at[~kept])))
+            chunk, starts, work, at = chunk[kept], starts[kept], work[kept], at[kept]
+            waits_s = (starts - at).astype(np.float64) / _PS
+            self.waited[chunk] += waits_s
+            self.wait_s[node] += float(waits_s[self._counts(starts)].sum())
+            ends = starts + work
+            counted = np.clip(ends, self.begin, self.end)
+            done_s = (counted - np.clip(starts, self.begin, counted)).astype(np.float64) / _PS
+            work_s += float(done_s.sum())
+            left_start, left_end = np.concatenate((left_start, starts)), np.concatenate((left_end, ends))
+            if is_link:
+                # A frame leaves with its first bit (S9).
+                self.at[chunk] = starts
+                self.forwarded[chunk] = self._counts(ends - np.uint64(1))
+            else:
+                self.at[chunk] = ends
+                if self._contends(node):
+                    services.append((starts, ends))
+            kept_parts.append(chunk)
+        self.work_s[node] = work_s / slower
+        served = np.concatenate(kept_parts) if kept_parts else frames
+        self.served[node] = len(served)
+        if services:
+            starts_of, ends_of = zip(*services, strict=True)
+            self.services[node] = (served, np.concatenate(starts_of), np.concatenate(ends_of))
+        return served
 
     def _poll(self, index: int, frames: Numbers, station: _Station) -> Numbers:
         """Let frames wait for interrupts and polls of a task unit; return those that are not lost."""
         from routecast import _core  # the compiled part is loaded where it is used
 
         cost, task = self.fluid.costs[index], self.graph.tasks[index]
-        factor = self._factors(index)[frames]
-        work = np.rint(station.service_s[self.size_of[frames]] * factor * _PS).astype(np.uint64)
+        factors = self._factors(index)
+        factor = factors if isinstance(factors, float) else factors[frames]
+        work = np.rint(station.service_s[self._size_places(frames)] * factor * _PS).astype(np.uint64)
         mean_factor = float(self.fluid.factor[index])
         assert station.wakeup_s is not None
         times_s = (cost.moderation_s, station.wakeup_s, cost.linger_s)
@@ -247,27 +316,37 @@ class _Passage:
         self.wait_s[index] = float(waits_s[self._counts(starts)].sum())
         self.work_s[index] = busy_ps / _PS
         self.at[frames] = ends[kept]
-        self.services[index] = (frames, starts, self.at[frames])
+        self.served[index] = len(frames)
+        if self._contends(index):
+            self.services[index] = (frames, starts, self.at[frames])
         return frames
 
     def _counts(self, at: Instants) -> NDArray[np.bool_]:
         """Return which instants count."""
         return (at >= self.begin) & (at < self.end)
 
-    def _factors(self, index: int) -> Floats:
-        if index not in self.factors:
-            self.factors[index] = np.full(len(self.trace), float(self.fluid.factor[index]))
-        return self.factors[index]
+    def _factors(self, index: int) -> Floats | float:
+        """Return the contention of the services of a task unit: one for all frames, or by frame."""
+        return self.factors.get(index, float(self.fluid.factor[index]))
+
+    def _contends(self, index: int) -> bool:
+        """Whether a task unit uses a pool with contention."""
+        names = {pool.name for pool in self.contending}
+        return any(part.pool.name in names for part, _ in self.fluid.uses[index])
 
     def _route(self, index: int, frames: Numbers) -> None:
         """Send the served frames to the next nodes, those of divided streams in turn."""
         edges = self.graph.edges[index]
-        frames = frames[np.lexsort((frames, self.at[frames]))]
-        whole = [(node, fraction[self.stream_of[frames]]) for node, fraction in edges]
-        if all(((share == 0.0) | (share == 1.0)).all() for _, share in whole):
-            for node, share in whole:
-                self.pending.setdefault(node, []).append(frames[share == 1.0])
+        frames = self._in_order(frames)
+        flow = self.trace.flow[frames]
+        present = np.flatnonzero(numbers_counted(flow))
+        by_flow = [(node, fraction[self.stream_of_flow]) for node, fraction in edges]
+        if all(((share[present] == 0.0) | (share[present] == 1.0)).all() for _, share in by_flow):
+            for node, share in by_flow:
+                is_all = len(present) and (share[present] == 1.0).all()
+                self.pending.setdefault(node, []).append(frames if is_all else frames[(share == 1.0)[flow]])
             return
+        whole = [(node, share[flow]) for node, share in by_flow]
         # Multiples of the golden ratio spread evenly over any shares; equal shares take exact turns.
         shares = np.stack([share for _, share in whole])
         places = np.arange(len(frames))
@@ -318,7 +397,8 @@ class _Passage:
             np.maximum(service_s, single_s * cost.slowdown) * slower * slowest_over_mean(task, fluid.model, cost)
         )
         scatter = _SURE * math.sqrt(max(task.service.squared_cv, 0.0) * (room + servers))
-        away = _most_within(self.at[frames], self._away_s(index))
+        away_s = self._idle_s(index) if self._begins_chain(index) else self._away_s(index)
+        away = _most_within(self.at[frames], away_s)
         return _Station(servers, service_s, max(math.floor(room - away - scatter), 0))
 
     def _plain(self, index: int, service_s: Floats, servers: int, room: int) -> _Station:
@@ -330,6 +410,34 @@ class _Passage:
         bound = {-1.0: 0.05, 1.0: 0.95}.get(self.extra)
         wakeup_s = cost.sleep_s if wakeup is None or bound is None else wakeup.quantile_s(bound)
         return _Station(servers, service_s - cost.batch_s / max(cost.batch_frames, 1), room, wakeup_s)
+
+    def _begins_chain(self, index: int) -> bool:
+        """Whether all work of a unit comes from the frames of one task unit and is ready as soon as that is done.
+
+        A frame that waits there has all of its work on the unit before it. The unfinished work then is at least that of
+        the waiting frames, and as a unit that has work never idles, it is no more than in a queue that serves each
+        frame with all of its work at once, in whichever order the unit serves. That queue so loses at least as many
+        frames.
+        """
+        uses, graph = self.fluid.uses[index], self.graph
+        if len(uses) != 1 or len(uses[0][0].units) != 1 or len(self.graph.tasks[index].needs) != 1:
+            return False
+        members = {member for member, _ in uses[0][0].members}
+        after = members - {index}
+        feeders = [
+            station
+            for station, edges in enumerate(graph.edges)
+            for node, fraction in edges
+            if node in after and (fraction > 0.0).any()
+        ]
+        return after.isdisjoint(graph.entry) and members.issuperset(feeders)
+
+    def _idle_s(self, index: int) -> float:
+        """Return how long the unit of a task unit may idle or be interrupted although frames wait for it, s."""
+        costs = [self.fluid.costs[member] for part, _ in self.fluid.uses[index] for member, _ in part.members]
+        wakes_s = sum(cost.moderation_s + cost.sleep_s for cost in costs)
+        exits_s = max((exit_s for cost in costs for _, exit_s in cost.sleep_states), default=0.0)
+        return wakes_s + exits_s + self._interruption_s(index)
 
     def _interruption_s(self, index: int) -> float:
         """Return how long an interruption of the units of a task unit hardly ever lasts longer than, s."""
@@ -362,7 +470,7 @@ class _Passage:
         if not (math.isfinite(most_pps) and most_pps > 0.0):
             return _Station(1, service_s, room)
         paced_s = (1.0 + self.extra * _WINDOW_ERROR) / most_pps / float(self.fluid.factor[index])
-        own_s = float(np.average(service_s, weights=np.bincount(self.size_of)))
+        own_s = float(np.average(service_s, weights=self.frames_by_size))
         self.slower[index] = paced_s / own_s if own_s > 0.0 else math.inf
         return _Station(1, np.full(len(service_s), paced_s), room)
 
@@ -419,11 +527,9 @@ class _Passage:
         away_s = self.absences.away_s[index]
         return away_s if math.isfinite(away_s) else self.duration_s
 
-    def _note_contention(self) -> None:
+    def note_contention(self) -> None:
         """Take the contention of each service from the units that are busy as it begins."""
-        for pool in self.fluid.model.pools:
-            if pool.contention.is_none:
-                continue
+        for pool in self.contending:
             users = [
                 index
                 for index in self.services
@@ -437,6 +543,8 @@ class _Passage:
             for index in users:
                 frames, starts, _ = self.services[index]
                 busy = np.searchsorted(begun, starts, side="right") - np.searchsorted(ended, starts, side="right")
+                if index not in self.factors:
+                    self.factors[index] = np.full(len(self.trace), float(self.fluid.factor[index]))
                 self.factors[index][frames] = table[np.clip(busy, 1, pool.units)]
 
     @property
@@ -449,7 +557,7 @@ class _Passage:
         for index in self.bounded:
             if not self._is_own(index):
                 return math.inf
-            served = len(self.services[index][0]) if index in self.services else 0
+            served = self.served.get(index, 0)
             service_s = float(self.fluid.costs[index].busy_s)
             frames += _SURE * math.sqrt(max(self.graph.tasks[index].service.squared_cv, 0.0) * served)
             for need in self.graph.tasks[index].needs:
@@ -487,8 +595,11 @@ def _most_within(at: Instants, time_s: float) -> int:
     """Return the most frames that arrive within an interval of a length."""
     if time_s <= 0.0 or not len(at):
         return 0
-    ends = np.searchsorted(at, at + np.uint64(min(time_s * _PS, 2.0**62)), side="right")
-    return int((ends - np.arange(len(at))).max())
+    length, most = np.uint64(min(time_s * _PS, 2.0**62)), 0
+    for begin in range(0, len(at), _CHUNK_FRAMES):
+        ends = np.searchsorted(at, at[begin : begin + _CHUNK_FRAMES] + length, side="right")
+        most = max(most, int((ends - np.arange(begin, begin + len(ends))).max()))
+    return most
 
 
 def _with_work(fluid: Fluid, passage: _Passage) -> Fluid:
@@ -510,7 +621,7 @@ def _with_work(fluid: Fluid, passage: _Passage) -> Fluid:
     return replace(fluid, busy_units=busy, active_units=active)
 
 
-def _answer(fluid: Fluid, likely: _Passage, bounds: list[_Passage]) -> DelayAnswer:
+def _answer(fluid: Fluid, likely: _Passage, losses: list[float]) -> DelayAnswer:
     names = [task.name for task in fluid.graph.tasks] + [f"{port.name} out" for port in fluid.model.ports]
     per_s = 1.0 / likely.duration_s
     drops = {names[node]: count * per_s for node, count in sorted(likely.lost.items()) if count}
@@ -520,10 +631,9 @@ def _answer(fluid: Fluid, likely: _Passage, bounds: list[_Passage]) -> DelayAnsw
     work = {
         task.name: likely.work_s.get(index, 0.0) * per_s / max(float(fluid.service_s[index]), 1e-300)
         if fluid.service_s[index] > 0.0
-        else per_s * sum(len(frames) for frames in likely.entered.get(index, []))
+        else per_s * likely.entered.get(index, 0)
         for index, task in enumerate(fluid.graph.tasks)
     }
-    losses = [passage.loss_ratio for passage in bounds]
     low = min(losses)
     high = min(max(losses), losses[0] + likely.chance_frames / max(likely.offered, 1))
     high = 1.0 if likely.is_unbounded else high
@@ -559,23 +669,21 @@ def _answer(fluid: Fluid, likely: _Passage, bounds: list[_Passage]) -> DelayAnsw
 def _delays(passage: _Passage) -> tuple[Delay, Delay]:
     """Return latency and waiting time of the forwarded frames."""
     passed = passage.forwarded
-    stays_s = (passage.at - passage.arrived)[passed].astype(np.float64) / _PS
+    stays_ps = passage.at[passed]
+    stays_ps -= passage.arrived[passed]
+    stays_s: Floats = stays_ps.astype(np.float64)
+    del stays_ps
+    stays_s /= _PS
     of = "repeated bursts" if passage.is_repeated else "the trace"
     method = f"queues of {len(passage.trace):,} frames of {of}"
     return _delay(stays_s, method), _delay(passage.waited[passed], method)
 
 
 def _delay(times_s: Floats, method: str) -> Delay:
+    """Return the moments and quantiles of delays, whose array is put into another order."""
     if not len(times_s):
         return Delay(mean_s=math.nan, method=method)
-    p50, p90, p99, p999 = np.quantile(times_s, (0.5, 0.9, 0.99, 0.999), method="inverted_cdf").tolist()
-    return Delay(
-        mean_s=float(times_s.mean()),
-        min_s=float(times_s.min()),
-        p50_s=p50,
-        p90_s=p90,
-        p99_s=p99,
-        p999_s=p999,
-        max_s=float(times_s.max()),
-        method=method,
-    )
+    mean_s, min_s, max_s = float(times_s.mean()), float(times_s.min()), float(times_s.max())
+    quantiles = np.quantile(times_s, (0.5, 0.9, 0.99, 0.999), method="inverted_cdf", overwrite_input=True)
+    p50, p90, p99, p999 = quantiles.tolist()
+    return Delay(mean_s=mean_s, min_s=min_s, p50_s=p50, p90_s=p90, p99_s=p99, p999_s=p999, max_s=max_s, method=method)

@@ -423,9 +423,11 @@ class Explorer {
   sureWords({ positions, intendedPps }) {
     if (!this.forecast) return [];
     const rates = this.quantiles(positions), chance = this.chance(positions, intendedPps);
+    if (Number.isNaN(chance)) return [made("br"), made("span", { className: "live-outside" }, `Whether this load is forwarded is not known: ${this.forecast.unknown.join("; ")}.`)];
     const ends = [0.025, 0.975].map(probability => rateText(this.quantile(rates, probability)));
+    const greatest = ends.includes("not known") ? "" : `The greatest rate is ${ends[0]} to ${ends[1]} with 95 %; `;
     const sure = chance >= 0.99 ? "more than 99 %" : chance === 0 ? "0 %, beyond the links" : chance <= 0.01 ? "less than 1 %" : `${Math.round(100 * chance)} %`;
-    return [made("br"), `The greatest rate is ${ends[0]} to ${ends[1]} with 95 %; the probability that this load is forwarded: `, made("strong", {}, sure), ". ",
+    return [made("br"), `${greatest}${greatest ? "t" : "T"}he probability that this load is forwarded: `, made("strong", {}, sure), ". ",
       made("span", { className: "live-outside" }, this.outside())];
   }
 
@@ -473,12 +475,13 @@ class Explorer {
   // ── what measurements say ──
 
   // Quantiles of the greatest rate for positions of cores and frames, as far as the links carry it; null without a forecast.
+  // Not numbers where measured rows contradict the calibration.
   quantiles(positions) {
     if (!this.forecast) return null;
     const { values: cores } = this.panel.byKey.get("cores"), { values: frames } = this.panel.byKey.get("frame");
     const row = this.forecast.quantiles_pps[this.forecast.cores.indexOf(cores[positions.cores])];
     const line = lineRatePps(this.panel.tree(positions));
-    return row[this.forecast.frames.indexOf(frames[positions.frame])].map(rate => Math.min(rate, line));
+    return row[this.forecast.frames.indexOf(frames[positions.frame])].map(rate => rate === null ? NaN : Math.min(rate, line));
   }
 
   quantile(rates, probability) {
@@ -494,7 +497,7 @@ class Explorer {
     const rates = this.quantiles(positions);
     if (ratePps > lineRatePps(this.panel.tree(positions))) return 0;
     const { probabilities } = this.forecast, above = rates.findIndex(rate => rate >= ratePps);
-    if (above < 0) return 1 - probabilities.at(-1);
+    if (above < 0) return Number.isNaN(rates.at(-1)) ? NaN : 1 - probabilities.at(-1);
     if (above === 0) return 1 - probabilities[0];
     const share = (ratePps - rates[above - 1]) / (rates[above] - rates[above - 1] || 1);
     return 1 - probabilities[above - 1] - share * (probabilities[above] - probabilities[above - 1]);
@@ -532,6 +535,7 @@ class Explorer {
     if (cores > 2 * Math.max(...this.data.measured.map(row => row.cores))) marks.push("more than twice the cores that were measured");
     const bytes = meanBytes(this.panel.tree(this.positions));
     if (!this.data.measured.some(row => Math.abs(row.bytes - bytes) < 0.5)) marks.push("frames that were never measured");
+    if (!this.data.isLinkKnown) marks.push("a link that no row states");
     return marks.length ? `Outside the measurements: ${marks.join(", ")}. ` : "";
   }
 

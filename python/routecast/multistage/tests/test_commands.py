@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from in_process import completed
 
-from routecast.multistage._control import standing_routers
+from routecast.multistage._client import standing_routers, with_rates
 from routecast.multistage._layout import Layout
-from routecast.multistage._tables import metrics, with_rates
+from routecast.multistage._tables import metrics
 from routecast.multistage.reading import parse_multistage
 from routecast.testbed import netns
 
@@ -58,9 +58,16 @@ def test_a_router_in_the_background(file: Path, text: str) -> None:
         assert (refused.returncode, "there is no element 'br0'" in refused.stderr) == (2, True)
         path = printed("trace", "udp", "198.18.1.2:1", "198.19.1.2:2", "--json", *options)
         assert json.loads(path)["router"] in {"br1", "br2", "br7"}
-        printed("audit", *options)
+        printed("audit", str(file))
+        failed = json.loads(printed("fail", "br1", "--kind", "hang", "--wait", "--json", "--name", str(file)))
+        assert failed["state"] == "dead"
+        assert failed["wait"]["took_s"] < 5.0
+        printed("restore", "br1", "--wait", *options)
+        printed("weight", "br1", "2", "--wait", *options)
+        drained = completed("multistage", "drain", "br1", "--deadline", "5 s", "--wait", "--json", *options)
+        assert (drained.returncode, json.loads(drained.stdout)["state"]) == (0, "drained")
     finally:
-        printed("down", *options)
+        printed("down", str(file))
     assert name not in standing_routers()
     assert not [entry for entry in netns.names() if entry.startswith(f"rc-{name}-")]
 

@@ -72,7 +72,8 @@ def test_a_cap_is_what_it_forwards(bed: Path, undisturbed: Undisturbed) -> None:
 
         def all_that_is_lost_is_over_the_cap(trial_result: Trial) -> None:
             over = evaluator.bed.device.counters()["over_the_cap"] - before
-            assert over == pytest.approx(trial_result.dropped_frames, abs=20)
+            # Own frames are over the cap too: ten a second and member, and two on each path.
+            assert over == pytest.approx(trial_result.dropped_frames, abs=40)
 
         undisturbed(run, all_that_is_lost_is_over_the_cap)
 

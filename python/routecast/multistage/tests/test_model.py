@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 
 import pytest
+from in_process import completed
 
-from routecast.errors import ModelProblem
+from routecast.errors import FileProblem, ModelProblem, QuantityProblem
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.trial import Trial
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
-from routecast.multistage._model import FlowChoices, deaths_of, failures_of, model_of, takeover_of, udp_flows
+from routecast.multistage._model import FlowChoices, deaths_of, failures_of, model_of, models_of, takeover_of, udp_flows
+from routecast.multistage.prediction import predicted_takeover
 from routecast.multistage.reading import MultistageFile, parse_multistage
 from routecast.multistage.tests.multistage_hosts import EXAMPLE
 from routecast.router.events import Event
+from routecast.router.multistage import TAKEOVER_S
 
 FLOWS = 2048
 
@@ -134,3 +139,69 @@ def test_what_cannot_be_predicted_is_refused() -> None:
     single = parse_multistage(EXAMPLE.replace('[[balancer]]        # stands by\nname = "lb1"\n', ""))
     with pytest.raises(ModelProblem, match="none can take over"):
         takeover_of(single, rate_pps=1e3, at_s=0.1)
+
+
+def test_a_takeover_takes_as_long_in_the_simulated_multistage_router_as_in_the_real_one() -> None:
+    assert pytest.approx(predicted_takeover(rate_pps=1.0).detection_s) == TAKEOVER_S
+
+
+def router_file(path: Path, *, per_packet_us: float, per_byte_ns: float) -> Path:
+    """Write the file of a router of one core and return its path."""
+    cost = f'per_packet = "{per_packet_us} us", per_byte = "{per_byte_ns} ns/B"'
+    path.write_text(f'builder = "multicore"\ncores = 1\nlink = "10 Gbit/s"\nservice = {{ {cost} }}\n')
+    return path
+
+
+@pytest.mark.parametrize("frame_bytes", [64, 1518])
+def test_a_back_end_router_with_a_router_file_forwards_what_its_core_can(tmp_path: Path, frame_bytes: int) -> None:
+    """By hand: a core carries 1 / (20 us + 10 ns * bytes) frames a second, and each router min(capacity, its share)."""
+    path = router_file(tmp_path / "calibrated.router.toml", per_packet_us=20.0, per_byte_ns=10.0)
+    file = parse_multistage(EXAMPLE)
+    models = models_of(file, [str(path)], folder=tmp_path, frames=FrameMix.fixed(frame_bytes))
+    result = failures_of(file, choices(file), rate_pps=150e3, models=models)
+    capacity_pps = 1.0 / (20e-6 + 10e-9 * frame_bytes)
+    forwarded = [min(choices(file).share(item.name) * 150e3, capacity_pps) for item in file.router]
+    assert [row["capacity_pps"] for row in result["routers"]] == pytest.approx([capacity_pps] * 3)
+    assert [row["forwarded_pps"] for row in result["routers"]] == pytest.approx(forwarded, rel=1e-3)
+    assert result["forwarded_pps"] == pytest.approx(sum(forwarded), rel=1e-3)
+    assert forwarded[2] == capacity_pps  # it has half of the flows
+
+
+def test_a_file_of_the_command_line_comes_before_that_of_the_file_and_both_before_the_cap(tmp_path: Path) -> None:
+    for name, cost_us in (("a", 10.0), ("b", 20.0), ("c", 40.0)):
+        router_file(tmp_path / f"{name}.router.toml", per_packet_us=cost_us, per_byte_ns=0.0)
+    text = EXAMPLE.replace('name = "br0"', 'name = "br0"\ncap = "1 kpps"\nmodel = "a.router.toml"')
+    text = text.replace('name = "br1"', 'name = "br1"\ncap = "1 kpps"')
+    path = tmp_path / "mine.multistage.toml"
+    path.write_text(text)
+
+    def capacities(*options: str) -> list[tuple[str | None, float | None]]:
+        done = completed("multistage", "predict", path, "--load", "4 kpps", "--json", *options)
+        rows = json.loads(done.stdout)["routers"]
+        return [(row["source"] and Path(row["source"]).name[:1], row["capacity_pps"]) for row in rows]
+
+    assert capacities() == [("a", pytest.approx(100e3)), ("c", 1e3), (None, None)]
+    b, c = (str(tmp_path / f"{name}.router.toml") for name in "bc")
+    assert capacities("--router", f"br0={b}", "--router", c) == [
+        ("b", pytest.approx(50e3)),
+        ("c", pytest.approx(25e3)),
+        ("c", pytest.approx(25e3)),
+    ]
+    shown = completed("multistage", "predict", path, "--load", "4 kpps", "--router", c, "--frame", "1518 B").stdout
+    assert "frames of 1518 B" in shown
+    assert "c.router.toml" in shown
+
+
+def test_a_router_file_of_no_router_or_two_of_one_are_refused(tmp_path: Path) -> None:
+    path = router_file(tmp_path / "a.router.toml", per_packet_us=1.0, per_byte_ns=0.0)
+    file = parse_multistage(EXAMPLE)
+
+    def models(*options: str) -> object:
+        return models_of(file, options, folder=tmp_path, frames=FrameMix.fixed(64))
+
+    with pytest.raises(QuantityProblem, match="there is no 'br9'; there are: br0, br1, br2"):
+        models(f"br9={path}")
+    with pytest.raises(QuantityProblem, match=r"br0 have .* already"):
+        models(f"br0={path}", f"br0={path}")
+    with pytest.raises(FileProblem, match="cannot be read"):
+        models("br0=nosuch.router.toml")

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from routecast.plan.placement._simulation import MAX_LOSS_RATIO, ElementPlacement
+from routecast.plan.placement._simulation import MAX_LOSS_RATIO, ElementPlacement, load_of
 from routecast.plan.placement.answer import PlacedElement, PlacementAnswer, PredictedCandidate
 from routecast.quantity import format_duration, format_pps, format_ratio
 from routecast.router.virtual.machines import Cores
@@ -201,7 +201,8 @@ def _describe_latency(answer: PlacementAnswer) -> list[str]:
     limit = "" if limit_s is None else f"; limit: {format_duration(limit_s)}"
     if not values:
         return [] if limit_s is None else [f"Mean latency: unknown{limit}."]
-    return [f"Mean latency at {describe_rate(best.prediction.offered_pps)}: {', '.join(values)}{limit}."]
+    at = f"{describe_rate(best.prediction.offered_pps)} with {load_of(answer.problem).arrivals.text}"
+    return [f"Mean latency at {at}: {', '.join(values)}{limit}."]
 
 
 def _describe_bound(answer: PlacementAnswer) -> str:
@@ -320,7 +321,8 @@ def mappings_table(answer: PlacementAnswer) -> Table:
     return Table(
         name="mappings",
         title="Mappings",
-        caption=f"{order} by prediction{among}. {rates}. Latency: simulated mean at {rate}.",
+        caption=f"{order} by prediction{among}. {rates}. Latency: simulated mean at {rate} "
+        f"with {load_of(answer.problem).arrivals.text}.",
         columns=(
             Column.text("Mapping", wrap=True),
             Column.text("Threads", wrap=True),

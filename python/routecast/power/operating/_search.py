@@ -56,8 +56,8 @@ class SimulationEvaluator:
 
     Common random numbers remove the shared noise from the differences between settings.
 
-    ``duration_s``: simulated time; a trial with a longer transient runs again, for up to eight times as long. ``stop``:
-    event that ends running simulations.
+    ``duration_s``: simulated time, except for a trace, which is simulated whole; a trial with a longer transient runs
+    again, for up to eight times as long. ``stop``: event that ends running simulations.
     """
 
     duration_s: float
@@ -66,13 +66,13 @@ class SimulationEvaluator:
 
     def __call__(self, candidate: Candidate, load: OfferedLoad) -> Trial | None:
         """Simulate a candidate."""
-        duration_s = self.duration_s
+        least_s = duration_s = load.trial_s(self.duration_s)
         for _ in range(3):
             try:
                 simulator = Simulate(candidate.model, seed=self.seed, on_progress=self._raise_if_stopped)
                 return simulator.trial(load, duration_s)
             except TransientProblem as problem:
-                max_duration_s = _MAX_DURATION_RATIO * self.duration_s
+                max_duration_s = _MAX_DURATION_RATIO * least_s
                 if duration_s >= max_duration_s:
                     return None
                 duration_s = min(max(1.2 * problem.needed_s, 2.0 * duration_s), max_duration_s)
@@ -139,8 +139,7 @@ class ConfirmationRuns:
             values=values,
             is_met=is_met,
             replications=len(trials),
-            # A trace may be shorter.
-            duration_s=min(self.duration_s, max((trial.duration_s for trial in trials if trial), default=math.inf)),
+            duration_s=self.duration_s,
         )
 
 

@@ -108,7 +108,8 @@ class Effort:
         "Evaluator of the search; simulation checks the result of either", default="simulate"
     )
     duration_s: float = field(
-        "Simulated time of a trial, s; a replication of the check is four times as long", default=0.1
+        "Simulated time of a trial, s; a replication of the check is four times as long; a trace is simulated whole",
+        default=0.1,
     )
     seed: int = field("Seed of the search; the check takes the following seeds", default=1)
     replications: int = field("Replications of the check, at least 2, or 0 for no check", default=5)
@@ -133,12 +134,18 @@ class Effort:
             return solve_candidate
         return SimulationEvaluator(self.duration_s * duration_ratio, self.seed, stop)
 
-    def check(self, stop: threading.Event, *, duration_ratio: float = 1.0) -> ConfirmationRuns | None:
-        """Return the check with ``duration_ratio`` times longer replications; None without a check."""
+    def check(
+        self, stop: threading.Event, load: OfferedLoad | None = None, *, duration_ratio: float = 1.0
+    ) -> ConfirmationRuns | None:
+        """Return the check with ``duration_ratio`` times longer replications; None without a check.
+
+        ``load``: its load, whose trace is simulated whole.
+        """
         if self.replications == 0:
             return None
         seeds = tuple(range(self.seed + 1, self.seed + 1 + self.replications))
-        return ConfirmationRuns(_CHECK_DURATION_RATIO * self.duration_s * duration_ratio, seeds, stop)
+        duration_s = _CHECK_DURATION_RATIO * self.duration_s * duration_ratio
+        return ConfirmationRuns(duration_s if load is None else load.trial_s(duration_s), seeds, stop)
 
     def bound_calculator(self, load: OfferedLoad, targets: Sequence[Target], *, peak_pps: float) -> BoundCalculator:
         """Return the calculator of the bounds of candidates for this evaluator."""
@@ -228,7 +235,7 @@ def operating_point(
         load,
         all_targets,
         effort.evaluate(stop),
-        check=effort.check(stop),
+        check=effort.check(stop, load),
         workers=effort.threads,
         is_exhaustive=effort.is_exhaustive,
         stop=stop,
@@ -287,7 +294,7 @@ def optimise_day(
     stop = threading.Event()
 
     def check(rate_pps: float) -> ConfirmationRuns:
-        verdict = effort.check(stop, duration_ratio=_duration_ratio(rate_pps, peak_pps))
+        verdict = effort.check(stop, load.at(rate_pps), duration_ratio=_duration_ratio(rate_pps, peak_pps))
         assert verdict is not None
         return verdict
 

@@ -3,20 +3,25 @@
 from routecast.router.multistage.builder import multistage_router
 from routecast.router.multistage.check import Balancing, Control, Interconnect
 from routecast.router.multistage.failures import (
+    TAKEOVER_S,
     Absence,
+    balancers,
     elements,
     events_of,
     failed,
     failover,
     planned_absence,
     switched,
+    with_takeovers,
 )
 
 __all__ = [
+    "TAKEOVER_S",
     "Absence",
     "Balancing",
     "Control",
     "Interconnect",
+    "balancers",
     "elements",
     "events_of",
     "failed",
@@ -24,4 +29,5 @@ __all__ = [
     "multistage_router",
     "planned_absence",
     "switched",
+    "with_takeovers",
 ]

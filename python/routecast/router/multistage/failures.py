@@ -20,7 +20,9 @@ from routecast.router.model import Route, RouterModel, TaskUnit
 
 __all__ = [
     "DRAIN_S",
+    "TAKEOVER_S",
     "Absence",
+    "balancers",
     "elements",
     "events_of",
     "failed",
@@ -28,6 +30,7 @@ __all__ = [
     "planned_absence",
     "switched",
     "tasks_of",
+    "with_takeovers",
 ]
 
 DRAIN_S = 10e-3
@@ -36,6 +39,14 @@ DRAIN_S = 10e-3
 An assumption: 1000 frames, about the total length of the queues and rings of a machine, at 100 kpps.
 """
 
+TAKEOVER_S = 5.5 * 40e-3
+"""Time until a load balancer has taken over from another, s: five calls without an answer, 40 ms apart.
+
+That of the routers that ``routecast multistage`` makes: in the mean the first call comes half an interval after the
+failure.
+"""
+
+_SEGMENT = "segment"
 _CHOICES = ("round_robin", "rss", "per_flow", "random")
 _THREAD = re.compile(r"(.+) (?:vcpu \d+|backend(?: \d+)?)")
 _TASK = re.compile(r"(.+?) (?:(?:balance|return|forward|filter)(?: on vcpu \d+)?|(?:receive|send) \d+(?: to .+)?)")
@@ -59,7 +70,8 @@ def failover(
     """Return the events of an element that fails; frames that others send to it before the detection are lost.
 
     ``detection_s`` after the failure, balancers send its frames to other elements; ``detection_s`` after its return
-    they use it again. Where no other element is left, frames still go to it and are lost.
+    they use it again. In a model of :func:`with_takeovers` another load balancer takes over the ports of a failed one.
+    Where no other element is left, frames still go to it and are lost.
 
     Parameters
     ----------
@@ -130,23 +142,102 @@ def events_of(model: RouterModel, absences: Sequence[Absence]) -> tuple[Event, .
     ]
     instants = {absence.avoided_s for absence in absences} | {absence.used_s for absence in absences}
     reroutes: list[Reroute] = []
-    now = {task.name: task.route for task in model.tasks if task.route.kind in _CHOICES}
+    takeovers = _Takeovers(model)
+    now = {task.name: task.route for task in model.tasks if task.route.kind in _CHOICES or takeovers.reroutes(task)}
     for at_s in sorted(instant for instant in instants if math.isfinite(instant)):
-        avoided = {
-            task
-            for absence in absences
-            if absence.avoided_s <= at_s < absence.used_s
-            for task in tasks_of(model, absence.element)
-        }
+        away = {absence.element for absence in absences if absence.avoided_s <= at_s < absence.used_s}
+        avoided = {task for element in away for task in tasks_of(model, element)}
         lost = _leading_down(model, avoided)
         for task in model.tasks:
             if task.name in now and task.name not in avoided:
-                route = _without(task.route, lost)
+                takes_over = takeovers.reroutes(task)
+                route = takeovers.route(task, away) if takes_over else _without(task.route, lost)
                 if route != now[task.name]:
                     reroutes.append(Reroute(task=task.name, at_s=at_s, route=route))
                     now[task.name] = route
     events: list[Event] = [*outages, *reroutes]
     return tuple(sorted(events, key=lambda event: event.from_s if isinstance(event, Outage) else event.at_s))
+
+
+def balancers(model: RouterModel) -> tuple[str, ...]:
+    """Return the names of a multistage router's load balancers that have outer ports, in the order of the ports."""
+    return tuple(dict.fromkeys(_balancers_of_ports(model).values()))
+
+
+def with_takeovers(model: RouterModel) -> RouterModel:
+    """Return a multistage router whose load balancers take over from each other; itself if it has not several.
+
+    ::
+
+        port 0 ─► port 0 segment ─► lb 1 ─►
+                        └ ─ ─ ─ ─ ► lb 2 ─►      once the failure of lb 1 is detected
+
+    Each outer port ends in a segment, which takes no time and which all load balancers share. While a load balancer is
+    avoided, the next one in the order of the ports receives and sends the frames of its ports, with its own card. This
+    needs the events of :func:`events_of` for this model.
+    """
+    owners = _balancers_of_ports(model)
+    if len(set(owners.values())) < 2:
+        return model
+    segments = tuple(
+        TaskUnit(name=f"{port.name} {_SEGMENT}", route=Route(to=(port.entry,)))
+        for port in model.ports
+        if port.name in owners
+    )
+    ports = tuple(
+        replace(port, entry=f"{port.name} {_SEGMENT}") if port.name in owners else port for port in model.ports
+    )
+    return replace(model, tasks=(*model.tasks, *segments), ports=ports)
+
+
+def _balancers_of_ports(model: RouterModel) -> dict[str, str]:
+    """Return the load balancer that receives the frames of each port."""
+    tasks = {task.name: task for task in model.tasks}
+    with_return = {match[1] for name in tasks if (match := re.match(r"(.+) return\b", name))}
+    owners = {}
+    for port in model.ports:
+        name = port.entry
+        while name in tasks and not _element(tasks[name]) and tasks[name].route.to:
+            name = tasks[name].route.to[0]
+        if name in tasks and _element(tasks[name]) in with_return:
+            owners[port.name] = _element(tasks[name])
+    return owners
+
+
+class _Takeovers:
+    """The routes of a model of :func:`with_takeovers` while load balancers are away."""
+
+    def __init__(self, model: RouterModel) -> None:
+        tasks = {task.name: task for task in model.tasks}
+        segments = {port.name: f"{port.name} {_SEGMENT}" for port in model.ports}
+        self._entries = {segment: tasks[segment].route.to[0] for segment in segments.values() if segment in tasks}
+        self._segments = [segments[port.name] for port in model.ports]
+        owners = _balancers_of_ports(model) if self._entries else {}
+        self._owners = [owners.get(port.name, "") for port in model.ports]
+
+    def reroutes(self, task: TaskUnit) -> bool:
+        """Return whether a takeover changes the route of a task unit."""
+        return bool(self._entries) and (task.name in self._entries or task.route.kind == "by_egress")
+
+    def route(self, task: TaskUnit, away: Set[str]) -> Route:
+        """Return the route of a task unit while elements are away."""
+        if task.name in self._entries:
+            port = self._serving(self._segments.index(task.name), away)
+            return replace(task.route, to=(self._entries[self._segments[port]],))
+        serving = (self._serving(port, away) for port in range(len(task.route.to)))
+        return replace(task.route, to=tuple(task.route.to[port] for port in serving))
+
+    def _serving(self, port: int, away: Set[str]) -> int:
+        """Return the port whose load balancer serves a port; the port itself if none is left."""
+        order = list(dict.fromkeys(self._owners))
+        first = order.index(self._owners[port])
+        for name in order[first:] + order[:first]:
+            if name and name not in away:
+                # Each load balancer has the same number of ports, and serves each with the port at the same place.
+                own = [number for number, owner in enumerate(self._owners) if owner == self._owners[port]]
+                theirs = [number for number, owner in enumerate(self._owners) if owner == name]
+                return theirs[own.index(port) % len(theirs)]
+        return port
 
 
 def elements(model: RouterModel) -> tuple[str, ...]:
