@@ -225,7 +225,7 @@ class Requests:
         with self._one_at_a_time:
             self._change(lambda now_s: self._machine.set_weight(element, weight, now_s))
 
-    def _change(self, change: Callable[[float], list[Action]]) -> None:
+    def _change(self, change: Callable[[float], Iterable[Action]]) -> None:
         """Make a change of the members; what cannot be written to disk is not made."""
         with self._lock:
             before = copy.deepcopy(self._machine.membership)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -49,6 +50,8 @@ _ANNOUNCE_OFTEN_EVERY_S = 0.02
 _ANNOUNCE_OFTEN_FOR_S = 1.0
 _ASKS_MEMBERS_AFTER = 2
 """Calls without an answer after which a standby asks the members whether it could take over."""
+_LEARNS_S = 1.0
+"""Time after the start in which unknown neighbours that elements have are looked up instead of removed, s."""
 _DIFFERENCES = 2
 """Audits in a row with differences that a repair did not mend, until a member gets no flows."""
 _TOLD_DIFFERENCES = 3
@@ -104,10 +107,12 @@ class Machine:
         self._due = dict.fromkeys(("probe", "call", "paths", "audit", "announce"), 0.0)
         self._announces_until_s = 0.0
         self._views: Mapping[str, BalancerView] = {}
+        self._has_seen = self._is_blind = False
         self._silent: dict[tuple[str, int], bool] = {}
         self._paths: tuple[str, ...] = ()
         self._probes_dead = False
         self._drained: set[str] = set()
+        self._now_s = self._learns_until_s = 0.0
 
     # ------------------------------------------------------------------ beginning
 
@@ -121,6 +126,7 @@ class Machine:
             self.membership.active = self.settings.balancers[0]
         for key in self._due:
             self._due[key] = now_s
+        self._now_s, self._learns_until_s = now_s, now_s + _LEARNS_S
         actions = [*self._activate(self.membership.active, now_s)]
         for name, member in self.membership.members.items():
             actions += self._judged(name, member.number)
@@ -136,20 +142,29 @@ class Machine:
 
     def observe(self, views: Mapping[str, BalancerView], now_s: float) -> list[Action]:
         """Take in what the load balancers have counted, as often as it is read."""
-        self._views = views
+        before, self._views, self._has_seen = self._views, views, True
         actions: list[Action] = []
         for name, watch in self.balancers.items():
             view = views.get(name)
             if view is None:
                 continue
             heard = sum(member.returned for member in view.members.values())
+            if name not in before:  # what it counted before it is back is no sign of now
+                watch.heard, watch.heard_answers = heard, view.answers
+                self._forget_silent(name)
             if heard != watch.heard:
-                watch.heard, watch.heard_s, watch.sign_s = heard, now_s, now_s
+                watch.heard = heard
+                if heard:  # a count that fell to 0 began anew
+                    watch.heard_s = watch.sign_s = now_s
             if view.answers != watch.heard_answers:
-                # The active load balancer answered, and this one heard it.
                 watch.heard_answers = view.answers
-                watch.sign_s = self.balancers[self.membership.active].sign_s = now_s
+                if any(view.answers):
+                    # The active load balancer answered, and this one heard it.
+                    watch.sign_s = self.balancers[self.membership.active].sign_s = now_s
             watch.down = view.down
+        if views.keys() - before.keys():
+            for name, member in self.membership.members.items():
+                actions += self._judged(name, member.number)
         actions += self._observe_deaths(views, now_s)
         return actions
 
@@ -182,6 +197,7 @@ class Machine:
 
     def tick(self, now_s: float) -> list[Action]:
         """Do what is due."""
+        self._now_s = now_s
         actions: list[Action] = []
         if self._is_due("probe", PROBE_EVERY_S, now_s):
             actions += self._judge(now_s)
@@ -215,12 +231,17 @@ class Machine:
 
     def _judge(self, now_s: float) -> Iterator[Action]:
         """Judge the round of own frames that ends now."""
-        if not self._views:
+        if not self._has_seen:
             return
+        was_blind, self._is_blind = self._is_blind, not self._is_any_balancer_seen()
         for name, member in self.membership.members.items():
             watch = self.members[name]
             views = {b: view.members[member.number] for b, view in self._views.items() if member.number in view.members}
             watch.hear(views, now_s)
+            if self._is_blind:  # nobody is left who would hear it
+                continue
+            if was_blind and watch.missed:
+                watch.missed = 0
             if not watch.is_silent and watch.missed >= SILENT_ROUNDS:
                 watch.is_silent = True
                 yield from self._died(name, watch, f"no answer to {watch.missed} own frames")
@@ -231,12 +252,21 @@ class Machine:
                 if not watch.is_dead:
                     yield Event(name, "alive", f"answered {watch.in_a_row} own frames")
                 yield from self._judged(name, member.number)
-        yield from self._judge_balancers()
+        yield from self._judge_balancers(now_s)
 
     def _judged(self, name: str, number: int) -> Iterator[Action]:
         """Hand verdicts on a member to the load balancers whose programs do not know them yet."""
         watch = self.members[name]
-        is_out = watch.is_silent or bool(watch.lacks) or watch.differences >= _DIFFERENCES
+        # One that lacks something is better than none.
+        is_out = watch.is_silent or (
+            self._is_partly_dead(watch)
+            and any(
+                other is not watch
+                and self.membership.members[other_name].takes
+                and not (other.is_silent or other.is_dead or self._is_partly_dead(other))
+                for other_name, other in self.members.items()
+            )
+        )
         for balancer in self.balancers:
             # A standby has the verdicts of the active load balancer.
             wanted = is_out or (watch.is_dead and balancer != self.membership.active)
@@ -244,9 +274,13 @@ class Machine:
                 self._silent[balancer, number] = wanted
                 yield SetSilent(number, wanted, balancer)
 
+    @staticmethod
+    def _is_partly_dead(watch: MemberWatch) -> bool:
+        return bool(watch.lacks) or watch.differences >= _DIFFERENCES
+
     # ------------------------------------------------------------------ load balancers
 
-    def _judge_balancers(self) -> Iterator[Action]:
+    def _judge_balancers(self, now_s: float) -> Iterator[Action]:
         for watch in self.balancers.values():
             if watch.sign_s > watch.seen_s:
                 watch.seen_s, watch.missed = watch.sign_s, 0
@@ -254,6 +288,8 @@ class Machine:
                 watch.missed += 1
         for name, watch in self.balancers.items():
             before, watch.state = watch.state, self._state_of_balancer(name)
+            if before in {"dead", "not seen"} and watch.state == "active":
+                self._announce_often(now_s)  # what it announced meanwhile nobody heard
             if before not in {watch.state, "new"}:
                 yield Event(name, watch.state, self._why(watch))
 
@@ -268,6 +304,9 @@ class Machine:
             other is not watch and other.missed < DEAD_ROUNDS and not other.down for other in self.balancers.values()
         )
         return "dead" if others or self._is_anybody_heard() else "not seen"
+
+    def _is_any_balancer_seen(self) -> bool:
+        return any(watch.missed < DEAD_ROUNDS and not watch.down for watch in self.balancers.values())
 
     def _is_anybody_heard(self) -> bool:
         return any(member.missed < SILENT_ROUNDS for member in self.members.values())
@@ -315,13 +354,16 @@ class Machine:
 
     def _activate(self, name: str, now_s: float) -> Iterator[Action]:
         self.membership.active = name
-        self._announces_until_s = now_s + _ANNOUNCE_OFTEN_FOR_S
-        self._due["announce"] = now_s
+        self._announce_often(now_s)
         for watch in self.balancers.values():
-            watch.called = False
+            watch.called, watch.unanswered = False, []
         # The data path comes first: it only needs switches that know the router's port.
         yield Activate(name)
         yield Store()
+
+    def _announce_often(self, now_s: float) -> None:
+        self._announces_until_s = now_s + _ANNOUNCE_OFTEN_FOR_S
+        self._due["announce"] = now_s
 
     # ------------------------------------------------------------------ paths
 
@@ -404,9 +446,18 @@ class Machine:
             if name in self.membership.members:
                 actions += self._read_router(name, lines)
         for name, reading in balancers.items():
-            if reading is not None and (why := self.difference_of(name, reading)):
+            why = "" if reading is None else self.difference_of(name, reading)
+            if why:
                 actions += [RepairBalancer(name), Event(name, "repaired", why)]
+                self._forget_silent(name)
+        for name, member in self.membership.members.items():
+            actions += self._judged(name, member.number)
         return actions
+
+    def _forget_silent(self, balancer: str) -> None:
+        """Do not rely on the verdicts that a load balancer was given: it may have begun anew."""
+        for key in [key for key in self._silent if key[0] == balancer]:
+            del self._silent[key]
 
     def difference_of(self, name: str, reading: BalancerReading) -> str:
         """Return in what a load balancer's tables are not what they should be; empty if in nothing."""
@@ -416,12 +467,16 @@ class Machine:
         if reading.epoch != self.membership.epoch:
             differences.append(f"its table is of epoch {reading.epoch}, not {self.membership.epoch}")
         macs = frozenset(entry.mac for entry in self.neighbours.entries.values())
-        if reading.macs is not None and reading.macs != macs:
+        if reading.macs is not None and reading.macs != macs and not self._is_learning:
             differences.append("its neighbours are not those that are known")
         if not reading.is_set_up:
             is_active = name == self.membership.active
             differences.append(f"its kernel {'lacks' if is_active else 'has'} the router's addresses")
         return "; ".join(differences)
+
+    @property
+    def _is_learning(self) -> bool:
+        return self._now_s < self._learns_until_s
 
     def differences_of(self, lines: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the lines that a back-end router's tables lack, and those that they should not have."""
@@ -429,13 +484,18 @@ class Machine:
         return tuple(sorted(expected - found)), tuple(sorted(found - expected))
 
     def _read_router(self, name: str, lines: Iterable[str] | None) -> Iterator[Action]:
-        watch, number = self.members[name], self.membership.members[name].number
+        watch = self.members[name]
         if lines is None:
             return
         lines = frozenset(lines)
         if "link b0 down" in lines:  # a dead machine, which verdicts are about
             return
         missing, extra = self.differences_of(lines)
+        if self._is_learning:
+            for line in extra:
+                if line.startswith("neighbour "):
+                    yield from self.neighbours.want(line.split()[1], self._now_s)
+            extra = tuple(line for line in extra if not line.startswith("neighbour "))
         if missing or extra:
             watch.differences += 1
             words = [f"lacks {_some(missing)}"] if missing else []
@@ -446,7 +506,6 @@ class Machine:
         elif watch.differences:
             watch.differences = 0
             yield Event(name, "repaired", "its tables are as they should be")
-        yield from self._judged(name, number)
 
     # ------------------------------------------------------------------ membership
 
@@ -459,16 +518,24 @@ class Machine:
         """Return the action that puts the table of the present epoch in force; ``balancer``: only in this one."""
         return Publish(balancer, self.membership.epoch, tuple(self.membership.weights()))
 
-    def drain(self, name: str, *, idle_s: float, deadline_s: float, now_s: float) -> list[Action]:
-        """Give a member no new flows; it keeps rows until they are idle for ``idle_s`` or the deadline passes."""
+    def drain(self, name: str, *, idle_s: float, deadline_s: float, now_s: float) -> Iterator[Action]:
+        """Give a member no new flows; it keeps rows until they are idle for ``idle_s`` or the deadline passes.
+
+        Each action is to be carried out before the next is taken: the first table is put in force with the member.
+        """
         member = self.member(name)
         self.refuse_while_draining(now_s, but=name)
         self._refuse_the_last(member)
+        return self._drain(member, idle_s, deadline_s, now_s)
+
+    def _drain(self, member: Member, idle_s: float, deadline_s: float, now_s: float) -> Iterator[Action]:
         # First both tables become equal, so that rows that moved earlier stay where they are.
-        actions = [*self.publish(), Drain(member.number, idle_s, deadline_s)]
+        yield from self.publish()
+        yield Drain(member.number, idle_s, deadline_s)
         member.takes, member.drains_until_s, member.drain_idle_s = False, now_s + deadline_s, idle_s
-        self.members[name].sent_s = now_s
-        return [*actions, *self.publish(), Event(name, "drains", f"until {deadline_s:g} s from now at the latest")]
+        self.members[member.name].sent_s = now_s
+        yield from self.publish()
+        yield Event(member.name, "drains", f"until {deadline_s:g} s from now at the latest")
 
     def take(self, name: str, *, weight: float | None, now_s: float) -> list[Action]:
         """Give a member flows, which is new, drained or drains."""
@@ -551,9 +618,15 @@ class Machine:
         if name not in self.balancers:
             return [Audit()]
         self.balancers[name].called = False
+        self._forget_silent(name)
+        verdicts = [
+            action
+            for member_name, member in self.membership.members.items()
+            for action in self._judged(member_name, member.number)
+        ]
         if name == self.membership.active:
-            return [*self._activate(name, now_s), RepairBalancer(name)]
-        return [RepairBalancer(name)]
+            return [*self._activate(name, now_s), RepairBalancer(name), *verdicts]
+        return [RepairBalancer(name), *verdicts]
 
     # ------------------------------------------------------------------ for people
 
@@ -562,9 +635,7 @@ class Machine:
         if name in self.balancers:
             return self._state_of_balancer(name)
         member, watch = self.membership.members[name], self.members[name]
-        if watch.missed >= SILENT_ROUNDS and not any(
-            other.missed < DEAD_ROUNDS and not other.down for other in self.balancers.values()
-        ):
+        if watch.missed >= SILENT_ROUNDS and not self._is_any_balancer_seen():
             return "not seen"
         if watch.is_dead or watch.is_silent:
             return "dead"
@@ -586,18 +657,27 @@ class Machine:
                 for watch in self.members.values()
             )
             and not any(watch.missed or watch.down or any(watch.unanswered) for watch in self.balancers.values())
-            and all(member.takes or name in self._drained for name, member in self.membership.members.items())
+            and all(
+                member.takes or not member.drains_until_s or name in self._drained
+                for name, member in self.membership.members.items()
+            )
         )
 
     def pass_idle(self, until_s: float) -> None:
         """Let time pass in which every element answers; only where :attr:`is_idle`, and as ticking would leave it."""
+        rounds = self._rounds("probe", PROBE_EVERY_S, until_s)
         for watch in self.members.values():
             watch.seen_s = until_s
+            watch.in_a_row += rounds
         for balancer in self.balancers.values():
             balancer.seen_s = balancer.heard_s = balancer.sign_s = until_s
-        for task, due_s in self._due.items():
-            self._due[task] = max(due_s, until_s)
+        intervals_s = {"probe": PROBE_EVERY_S, "call": CALL_EVERY_S, "paths": PATHS_EVERY_S, "audit": AUDIT_EVERY_S}
+        for task, interval_s in (intervals_s | {"announce": ANNOUNCE_EVERY_S}).items():
+            self._due[task] += self._rounds(task, interval_s, until_s) * interval_s
         self.neighbours.pass_idle(until_s)
+
+    def _rounds(self, task: str, interval_s: float, until_s: float) -> int:
+        return max(math.ceil((until_s - self._due[task]) / interval_s - 1e-6), 0)
 
 
 def _some(lines: Sequence[str]) -> str:

@@ -75,6 +75,8 @@ MAX_ENTRIES = 4096
 SOLICITS_PER_S = 500.0
 """Solicitations a second on one network."""
 _BURST = 100.0
+_RESERVE = 50.0
+"""Solicitations that look-ups leave for neighbours that are known, so that a flood of look-ups hides no move."""
 _TELLS_EVERY_S = 1.0
 _DEFENDS_EVERY_S = 1.0
 
@@ -151,10 +153,10 @@ class _Bucket:
     def __init__(self) -> None:
         self._left, self._at_s = _BURST, 0.0
 
-    def takes_one(self, now_s: float) -> bool:
+    def takes_one(self, now_s: float, reserve: float = 0.0) -> bool:
         self._left = min(self._left + (now_s - self._at_s) * SOLICITS_PER_S, _BURST)
         self._at_s = now_s
-        if self._left < 1.0:
+        if self._left < 1.0 + reserve:
             return False
         self._left -= 1.0
         return True
@@ -216,7 +218,7 @@ class NeighbourTable:
         asked = self._asked[segment]
         if address in asked:
             return []
-        if not self._buckets[segment].takes_one(now_s):
+        if not self._buckets[segment].takes_one(now_s, _RESERVE):
             return []
         if len(asked) >= MAX_ASKED:
             asked.popitem(last=False)
@@ -319,6 +321,9 @@ class NeighbourTable:
 
     def _step(self, entry: Entry, now_s: float) -> list[Action]:
         segment, address = entry.segment, entry.address
+        if entry.claim and self._is_foreign_mac(entry.claim, segment):  # it came into use there meanwhile
+            self.counts[segment]["foreign"] += 1
+            entry.claim = ""
         if entry.claim:
             if entry.claim_asks >= CLAIM_ASKS:
                 return self._move(entry, entry.claim, now_s)
@@ -349,7 +354,7 @@ class NeighbourTable:
             return []
         self._asked[segment][address] = (since_s, times + 1)
         self._push(now_s + LOOK_UP_EVERY_S, address)
-        return [Solicit(segment, address)] if self._buckets[segment].takes_one(now_s) else []
+        return [Solicit(segment, address)] if self._buckets[segment].takes_one(now_s, _RESERVE) else []
 
     def _move(self, entry: Entry, mac: str, now_s: float) -> list[Action]:
         before = entry.mac

@@ -95,11 +95,15 @@ class MemberWatch:
         sent = sum(view.sent for view in views.values())
         if sent != self.sent:
             self.sent, self.sent_s = sent, now_s
+        for balancer in [*self.returned]:
+            if balancer not in views:  # what it counted before it is back is no sign of now
+                del self.returned[balancer]
         for balancer, view in views.items():
-            # A count that fell is one that began anew.
-            if view.returned != self.returned.get(balancer, 0):
+            before = self.returned.get(balancer)
+            if view.returned != before:
                 self.returned[balancer] = view.returned
-                is_heard = True
+                # A count that fell is one that began anew, and nothing came before it is above 0.
+                is_heard |= before is not None and view.returned > 0
         if is_heard:
             self.seen_s, self.missed = now_s, 0
             self.in_a_row += 1
