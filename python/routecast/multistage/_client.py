@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -132,3 +133,24 @@ def with_rates(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str,
             }
         balancers.append({**balancer, "ports": ports})
     return {**after, "interval_s": time_s, "routers": routers, "balancers": balancers}
+
+
+def clock_text(time_unix_s: float, now_unix_s: float) -> str:
+    """Return a local time to the millisecond, with the date if it is another day."""
+    time_unix_s = round(time_unix_s, 3)
+    at, now = time.localtime(time_unix_s), time.localtime(now_unix_s)
+    clock = time.strftime("%H:%M:%S" if at[:3] == now[:3] else "%Y-%m-%d %H:%M:%S", at)
+    return f"{clock}.{round(time_unix_s * 1e3) % 1000:03d}"
+
+
+def event_line(event: Mapping[str, Any], now_unix_s: float) -> str:
+    """Return an event as a line: element, what happened, local time with the date if it is another day, details."""
+    clock = clock_text(event["time_unix_s"], now_unix_s)
+    words = " ".join(filter(None, (event["element"], event["what"], clock)))
+    return f"{words}, {event['detail']}" if event["detail"] else words
+
+
+def state_text(row: Mapping[str, Any]) -> str:
+    """Return the state of an element of a status; of one that does not answer, with the time when it was seen last."""
+    is_gone = row["state"] in ("dead", "not seen")
+    return f"{row['state']} since {clock_text(row['seen_unix_s'], time.time())}" if is_gone else row["state"]

@@ -14,6 +14,7 @@ from typing import Any
 
 from routecast._core import flow_row, flow_table
 from routecast.errors import EnvironmentProblem, FileProblem, QuantityProblem
+from routecast.multistage._client import clock_text
 from routecast.multistage._disk import Disk, Events, NotWritten
 from routecast.multistage._elements import Elements, digest_of_lines, unpinned
 from routecast.multistage._layout import Layout
@@ -363,9 +364,9 @@ def _loss_of(kind: str, direction: str, loss_ratio: float | None) -> float:
 
 
 def _clock(ago_s: float) -> str:
-    """Return the time of day of a moment in the past, with milliseconds."""
-    moment = time.time() + ago_s
-    return f"{time.strftime('%H:%M:%S', time.localtime(moment))}.{int(moment % 1 * 1e3):03d}"
+    """Return the time of day of a moment in the past."""
+    now_unix_s = time.time()
+    return clock_text(now_unix_s + ago_s, now_unix_s)
 
 
 def _protocol_number(text: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from routecast.multistage._client import state_text
 from routecast.show.tables import Column, Table
 
 _COUNTERS = {
@@ -42,6 +43,17 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
             labels = f'{router_label},element="{router["name"]}",port="{port}"'
             for reason, count in dropped.items():
                 yield f'routecast_multistage_dropped_frames_total{{{labels},reason="{reason}"}} {count}'
+    yield "# HELP routecast_multistage_seen_timestamp_seconds When an element gave the last sign, seconds since 1970."
+    yield "# TYPE routecast_multistage_seen_timestamp_seconds gauge"
+    for router in [*status["routers"], *status["balancers"]]:
+        labels = f'{router_label},element="{router["name"]}"'
+        yield f"routecast_multistage_seen_timestamp_seconds{{{labels}}} {router['seen_unix_s']:.3f}"
+    yield "# HELP routecast_multistage_claims_dropped_total Neighbours' claims to addresses that were not believed."
+    yield "# TYPE routecast_multistage_claims_dropped_total counter"
+    for network, counts in status["claims_dropped"].items():
+        for reason, count in counts.items():
+            labels = f'{router_label},network="{network}",reason="{reason}"'
+            yield f"routecast_multistage_claims_dropped_total{{{labels}}} {count}"
     yield "# HELP routecast_multistage_epoch Epoch of the table that is in force."
     yield "# TYPE routecast_multistage_epoch gauge"
     yield f"routecast_multistage_epoch{{{router_label}}} {status['epoch']}"
@@ -54,7 +66,7 @@ def routers_table(status: Mapping[str, Any]) -> Table:
     return Table.of(
         status["routers"],
         Column.text("Router", lambda row: row["name"]),
-        Column.text("State", lambda row: row["state"]),
+        Column.text("State", state_text),
         has_other_forwarding and Column.text("Forwards by", lambda row: row["forwarding"]),
         Column("Weight", getter=lambda row: row["weight"]),
         Column("In", "frames/s", getter=lambda row: row["in_pps"]),
@@ -64,8 +76,26 @@ def routers_table(status: Mapping[str, Any]) -> Table:
         Column("Back again", getter=lambda row: row["revivals"]),
         name="routers",
         title=f"{status['name']}: back-end routers, epoch {status['epoch']}",
-        strong=lambda row: row["state"] in ("dead", "differs"),
+        strong=lambda row: row["state"] in ("dead", "not seen", "differs"),
     )
+
+
+_CLAIMS = {
+    "foreign": "of another network",
+    "own": "to the router's own addresses",
+    "refused": "while the owner answers",
+    "invalid": "without a valid address",
+    "full": "beyond the table's size",
+}
+"""Reasons for which a claim is dropped, in words."""
+
+
+def claims_lines(status: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each network on which neighbours' claims to addresses were dropped."""
+    for network, counts in status["claims_dropped"].items():
+        words = [f"{counts[reason]} {text}" for reason, text in _CLAIMS.items() if counts[reason]]
+        if words:
+            yield f"Claims dropped on {network}: {', '.join(words)}; `routecast multistage events` has the claimants"
 
 
 def balancers_table(status: Mapping[str, Any]) -> Table:
@@ -74,7 +104,7 @@ def balancers_table(status: Mapping[str, Any]) -> Table:
     return Table.of(
         rows,
         Column.text("Load balancer", lambda row: row[0]["name"]),
-        Column.text("State", lambda row: row[0]["state"]),
+        Column.text("State", lambda row: state_text(row[0])),
         Column.text("Network", lambda row: row[1]),
         Column("In", "frames/s", getter=lambda row: row[2]["in_pps"]),
         Column("Out", "frames/s", getter=lambda row: row[2]["out_pps"]),

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from routecast.errors import EnvironmentProblem
+from routecast.multistage._client import event_line
 from routecast.multistage._disk import Disk
 from routecast.multistage._driver import Driver
 from routecast.multistage._elements import Elements
@@ -29,7 +30,7 @@ from routecast.quantity.whole_file import write_whole
 from routecast.testbed import netns, state
 from routecast.testbed.checks import NAMESPACE_CAPABILITIES, require
 
-__all__ = ["DIRECTIONS", "FAULTS", "Appliance", "event_line"]
+__all__ = ["DIRECTIONS", "FAULTS", "Appliance"]
 
 _FIRST_NEIGHBOURS_WITHIN_S = 2.0
 _TICK_S = 0.02
@@ -138,7 +139,8 @@ class Appliance:
             self._bed_lock = None
 
     def _take_event(self, event: Event) -> None:
-        self.on_remark(event_line(self._events.add(event.element, event.what, event.detail)))
+        row = self._events.add(event.element, event.what, event.detail)
+        self.on_remark(event_line(row, row["time_unix_s"]))
 
     def _create(self) -> None:
         membership = self._machine.membership
@@ -205,21 +207,6 @@ class Appliance:
             self._driver.step()
         for address in sorted(missing - self._machine.neighbours.entries.keys()):
             self.on_remark(f"{address} does not answer")
-
-
-def event_line(event: dict[str, object]) -> str:
-    """Return an event as a line.
-
-    Examples
-    --------
-    >>> line = event_line({"number": 1, "time_unix_s": 0.051, "element": "br1", "what": "dead", "detail": "data path"})
-    >>> line.startswith("br1 dead "), line.endswith(":00.051, data path")
-    (True, True)
-    """
-    moment = float(str(event["time_unix_s"]))
-    clock = f"{time.strftime('%H:%M:%S', time.localtime(moment))}.{int(moment % 1 * 1e3):03d}"
-    detail = f", {event['detail']}" if event["detail"] else ""
-    return f"{event['element']} {event['what']} {clock}{detail}"
 
 
 def _settings_of(layout: Layout) -> MachineSettings:

@@ -13,7 +13,7 @@ from typing import Any
 from routecast.cli.console import print_json, print_plain_table, remark
 from routecast.cli.thin import JSON, argument, option, thin
 from routecast.errors import CriterionFailed, EnvironmentProblem, QuantityProblem
-from routecast.multistage._client import chosen_router, send_request, standing_routers, with_rates
+from routecast.multistage._client import chosen_router, event_line, send_request, standing_routers, with_rates
 from routecast.multistage._detection import TAKEOVER_S, death_detection_s
 
 __all__ = ["add", "audit", "down", "drain", "events", "fail", "remove", "restore", "status", "trace", "weight"]
@@ -59,13 +59,15 @@ def status(*, which: str | None, once: bool, interval: float, name: str | None, 
         if as_json:
             print_json(rates)
             return
-        from routecast.multistage._tables import balancers_table, routers_table
+        from routecast.multistage._tables import balancers_table, claims_lines, routers_table
 
         is_repeated = not once and sys.stdout.isatty()
         if is_repeated:
             sys.stdout.write("\x1b[2J\x1b[H")
         for table in (balancers_table(rates), routers_table(rates)):
             print_plain_table(table)
+        for line in claims_lines(rates):
+            print(line)
         sys.stdout.flush()
         if not is_repeated:
             return
@@ -98,16 +100,6 @@ def events(*, which: str | None, since: str | None, follow: bool, name: str | No
         if not follow:
             return
         time.sleep(_POLLS_EVERY_S)
-
-
-def event_line(event: Mapping[str, Any], now_unix_s: float) -> str:
-    """Return an event as a line: element, what happened, local time with the date if it is another day, details."""
-    time_unix_s = round(event["time_unix_s"], 3)
-    at, now = time.localtime(time_unix_s), time.localtime(now_unix_s)
-    clock = time.strftime("%H:%M:%S" if at[:3] == now[:3] else "%Y-%m-%d %H:%M:%S", at)
-    clock += f".{round(time_unix_s * 1e3) % 1000:03d}"
-    words = " ".join(filter(None, (event["element"], event["what"], clock)))
-    return f"{words}, {event['detail']}" if event["detail"] else words
 
 
 def _instant_unix_s(text: str, now_unix_s: float) -> float:

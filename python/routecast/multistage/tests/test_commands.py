@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from in_process import completed
 
-from routecast.multistage._client import standing_routers, with_rates
+from routecast.multistage._client import standing_routers, state_text, with_rates
 from routecast.multistage._layout import Layout
-from routecast.multistage._tables import metrics
+from routecast.multistage._tables import claims_lines, metrics
 from routecast.multistage.reading import parse_multistage
 from routecast.testbed import netns
 
@@ -127,7 +127,7 @@ def test_a_wrong_file_is_refused_before_anything_is_made(tmp_path: Path) -> None
 
 def _status(time_s: float, sent: int) -> dict[str, Any]:
     port = {"in_frames": sent, "out_frames": 0}
-    router = dict.fromkeys(("sent_octets", "returned_octets", "over_the_cap", "deaths", "revivals"), 0)
+    router = dict.fromkeys(("sent_octets", "returned_octets", "over_the_cap", "deaths", "revivals", "seen_unix_s"), 0)
     return {
         "name": "r",
         "time_s": time_s,
@@ -137,11 +137,13 @@ def _status(time_s: float, sent: int) -> dict[str, Any]:
             {
                 "name": "lb0",
                 "state": "active",
+                "seen_unix_s": 0.0,
                 "dropped": {"no_member": 7},
                 "dropped_by_port": {"left": {"no_member": 7}, "to-routers": {"no_member": 0}},
                 "ports": {"left": port},
             }
         ],
+        "claims_dropped": {"left": {"foreign": 5, "own": 0, "refused": 2, "invalid": 0, "full": 0}},
     }
 
 
@@ -157,7 +159,7 @@ def test_metrics_name_each_element_and_reason() -> None:
     assert 'routecast_multistage_sent_frames_total{router="r",element="br0"} 5' in lines
     dropped = 'routecast_multistage_dropped_frames_total{router="r",element="lb0"'
     assert f'{dropped},port="left",reason="no_member"}} 7' in lines
-    assert all(line.startswith("#") or line.rpartition(" ")[2].isdecimal() for line in lines)
+    assert all(line.startswith("#") or float(line.rpartition(" ")[2]) >= 0.0 for line in lines)
 
 
 def test_every_interface_and_address_of_a_layout_is_its_own(text: str) -> None:
@@ -166,3 +168,13 @@ def test_every_interface_and_address_of_a_layout_is_its_own(text: str) -> None:
     assert len({end[:2] for end in ends}) == len(ends)
     macs = [end[2] for end in ends if end[2]] + [layout.member_mac(number) for number in range(64)]
     assert len(set(macs)) == len(macs)
+
+
+def test_claims_that_were_dropped_are_shown() -> None:
+    (line,) = claims_lines(_status(10.0, 0))
+    assert line.startswith("Claims dropped on left: 5 of another network, 2 while the owner answers;")
+
+
+def test_who_does_not_answer_is_shown_with_the_time_of_its_last_sign() -> None:
+    assert state_text({"state": "active", "seen_unix_s": 0.0}) == "active"
+    assert state_text({"state": "not seen", "seen_unix_s": 86_400.0 * 365}).startswith("not seen since 197")

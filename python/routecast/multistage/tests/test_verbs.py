@@ -17,9 +17,9 @@ from in_process import completed
 
 from routecast.cli.console import data, print_plain_table, print_table
 from routecast.multistage import _client
+from routecast.multistage._client import event_line
 from routecast.multistage._tables import audit_table, balancers_table, routers_table
 from routecast.multistage.prediction import predicted_death, predicted_takeover
-from routecast.multistage.verbs import event_line
 from routecast.testbed import state
 
 HEAVY = {
@@ -54,6 +54,7 @@ class Script:
                 {
                     "name": name,
                     "state": self.states[name],
+                    "seen_unix_s": 0.0,
                     "fault": self.faults.get(name, ""),
                     "weight": 1.0,
                     "cap_pps": None,
@@ -65,10 +66,12 @@ class Script:
                 for name in ("br0", "br1")
                 if name in self.states
             ],
+            "claims_dropped": {},
             "balancers": [
                 {
                     "name": name,
                     "state": self.states[name],
+                    "seen_unix_s": 0.0,
                     "fault": self.faults.get(name, ""),
                     "epoch": 7,
                     "dropped": {"no_member": 0},
