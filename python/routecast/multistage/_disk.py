@@ -107,12 +107,14 @@ class Events:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._rows: list[dict[str, Any]] = []
-        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+        for line in text.splitlines():
             try:
                 row = json.loads(line)
                 self._rows.append({**row, "number": int(row["number"])})
             except (ValueError, KeyError, TypeError):
-                continue  # a line that a killed process left half written
+                continue
+        self._ends_cut = bool(text) and not text.endswith("\n")  # a killed process was writing
         self._number = self._rows[-1]["number"] if self._rows else 0
 
     def add(self, element: str, what: str, detail: str) -> dict[str, Any]:
@@ -121,7 +123,8 @@ class Events:
         row = {"number": self._number, "time_unix_s": time.time(), "element": element, "what": what, "detail": detail}
         self._rows.append(row)
         try:
-            if len(self._rows) > _MAX_EVENTS:
+            if len(self._rows) > _MAX_EVENTS or self._ends_cut:
+                self._ends_cut = False
                 self._rows = self._rows[-_KEPT_EVENTS:]
                 write_whole(self._path, "".join(json.dumps(kept) + "\n" for kept in self._rows))
             else:

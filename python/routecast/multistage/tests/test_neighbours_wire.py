@@ -25,7 +25,7 @@ from routecast.multistage.tests.multistage_frames import (
     set_mac,
     up_in_metrics,
 )
-from routecast.multistage.tests.multistage_hosts import HOST, HOST_MAC, ROUTER_MAC, Hosts, states, wait_for
+from routecast.multistage.tests.multistage_hosts import HOST, HOST_MAC, ROUTER_MAC, Hosts, hosts_of, states, wait_for
 from routecast.testbed.netns import inside
 
 pytestmark = pytest.mark.wire
@@ -164,6 +164,38 @@ def test_a_route_removed_at_a_low_rate_is_repaired(router: Appliance, version: i
     ping.end()
     assert max(ping.answered) >= max(ping.sent) - 2
     assert {"differs", "repaired"} <= {event["what"] for event in router.events()}
+
+
+@pytest.mark.parametrize(
+    ("version", "network"), [(4, "198.19.1.0/24"), (4, "198.18.1.0/24"), (6, "2001:2:0:8001::/64")]
+)
+def test_a_black_hole_that_no_table_shows_is_found_without_traffic(
+    router: Appliance, version: int, network: str
+) -> None:
+    """A rule in one back-end router: own frames on every path find it, and the others get its flows."""
+    command = ["ip", "-n", router.layout.netns("br1"), f"-{version}", "rule"]
+    rule = ["to", network, "blackhole", "priority", "10"]
+    time.sleep(0.5)
+    subprocess.run([*command, "add", *rule], check=True)
+    wait_for(lambda: states(router)["br1"] == "differs", within_s=20.0)
+    ping = Pings(router, 0, HOST[1] if version == 4 else HOST_IPV6[1], rate_pps=50.0)
+    back = Pings(router, 1, HOST[0] if version == 4 else HOST_IPV6[0], rate_pps=50.0)
+    time.sleep(0.5)
+    assert [ping.end(), back.end()] == [0, 0]
+    assert states(router) == {"br0": "active", "br1": "differs", "br2": "active"}
+    assert any(problem.startswith("br1: it returns nothing to ") for problem in router.audit()["problems"])
+    subprocess.run([*command, "del", *rule], check=True)
+    wait_for(lambda: states(router)["br1"] == "active", within_s=20.0)
+    assert router.audit()["problems"] == []
+
+
+def test_rightly_dropped_packets_and_overload_are_no_black_hole(text: str) -> None:
+    capped = text.replace('[[router]]\nname = "br0"', '[[router]]\nname = "br0"\ncap = "2 kpps"')
+    with Appliance(capped) as router, hosts_of(router) as hosts:
+        for _ in range(10):
+            hosts.send(0.5, rate_pps=20e3)
+            assert states(router)["br0"] == "active"
+        assert not any(event["what"] == "partly dead" for event in router.events())
 
 
 @pytest.mark.parametrize(
