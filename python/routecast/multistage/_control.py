@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
 import socketserver
 import threading
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from routecast.testbed.tester import error_text
 
 _REQUEST_WITHIN_S = 5.0
 _MAX_REQUEST_BYTES = 1 << 16
+_MAX_UNREAD_BYTES = 1 << 24
 _REQUESTS = ("status", "fail", "restore", "drain", "add", "remove", "set_weight", "trace", "audit", "events")
 
 
@@ -37,6 +39,11 @@ class ControlServer:
                 with contextlib.suppress(ConnectionError, TimeoutError):
                     line = self.rfile.readline(_MAX_REQUEST_BYTES)
                     self.wfile.write(json.dumps(_reply(line, calls, on_down)).encode() + b"\n")
+                    # A socket that is closed with octets unread would take the answer along.
+                    self.connection.shutdown(socket.SHUT_WR)
+                    for _ in range(_MAX_UNREAD_BYTES // _MAX_REQUEST_BYTES):
+                        if not self.rfile.read1(_MAX_REQUEST_BYTES):
+                            break
 
         class Server(socketserver.ThreadingUnixStreamServer):
             daemon_threads = True
@@ -58,6 +65,8 @@ class ControlServer:
 
 def _reply(line: bytes, calls: dict[str, Callable[..., Any]], on_down: Callable[[], None]) -> dict[str, Any]:
     try:
+        if len(line) >= _MAX_REQUEST_BYTES:
+            raise ValueError(f"it has more than {_MAX_REQUEST_BYTES} bytes")
         request = json.loads(line)
         if not isinstance(request, dict) or not isinstance(request.get("arguments", {}), dict):
             raise ValueError('write {"request": NAME, "arguments": {…}}')

@@ -148,20 +148,18 @@ class Requests:
         with self._one_at_a_time:
             with self._lock:
                 balancer = elements.balancers.get(element)
-                if balancer is not None:
-                    membership.balancer_faults[element] = name
-                    if name == "hang":
-                        balancer.plane.set_role("hangs")
-                    elif name == "loss":
+                before = copy.deepcopy(membership)
+                try:
+                    self._record_fault(element, name, loss_in, loss_out)
+                    if name == "loss" and balancer is not None:
                         elements.set_balancer_loss(element, loss_in=loss_in, loss_out=loss_out)
-                else:
-                    member = self._machine.member(element)
-                    member.fault, member.loss_in, member.loss_out = name, loss_in, loss_out
-                    if name == "loss":
-                        elements.set_loss(member)
-                    elif name == "hang":
-                        elements.set_gate(member)
-                self._disk.write_membership(membership)
+                except EnvironmentProblem:
+                    self._machine.membership = before
+                    raise
+                if balancer is None:
+                    elements.set_loss(self._machine.member(element))
+                elif name == "hang":
+                    balancer.plane.set_role("hangs")
                 words = {"link": "links down", "hang": "hangs"}
                 text = words.get(name, f"loses {ratio:.3g} of the frames, {direction}")
                 elements.do([Event(element, "fault", text)])
@@ -172,15 +170,23 @@ class Requests:
                 else:
                     elements.set_balancer_links(element, "down")
 
+    def _record_fault(self, element: str, name: str, loss_in: float, loss_out: float) -> None:
+        membership = self._machine.membership
+        if element in self._elements.balancers:
+            membership.balancer_faults[element] = name
+        else:
+            member = self._machine.member(element)
+            member.fault, member.loss_in, member.loss_out = name, loss_in, loss_out
+        self._disk.write_membership(membership)
+
     def restore(self, element: str) -> None:
         """Remove a fault: the element is set up again, as after a restart of its machine."""
         elements, membership = self._elements, self._machine.membership
         with self._one_at_a_time, self._lock:
             if element in elements.balancers:
-                fault = membership.balancer_faults.pop(element, None)
+                membership.balancer_faults.pop(element, None)
                 elements.set_balancer_links(element, "up")
-                if fault == "loss":
-                    elements.set_balancer_loss(element, loss_in=0.0, loss_out=0.0)
+                elements.set_balancer_loss(element, loss_in=0.0, loss_out=0.0)
             else:
                 member = self._machine.member(element)
                 member.fault, member.loss_in, member.loss_out = "", 0.0, 0.0
