@@ -508,6 +508,9 @@ class LoadBalancer:
     def set_neighbour(self, mac: Sequence[int], interface: str | None) -> None:
         """Say behind which outside interface a neighbour is; None forgets it."""
 
+    def neighbours(self) -> list[str]:
+        """Return the MAC addresses of the neighbours, as text, in order."""
+
     def add_own(self, address: str) -> None:
         """Add an address of the router itself, which the load balancer's kernel answers for."""
 

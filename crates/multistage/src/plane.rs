@@ -270,6 +270,11 @@ fn key_of(mac: Mac) -> u64 {
     u64::from_ne_bytes([mac[0], mac[1], mac[2], mac[3], mac[4], mac[5], 0, 0])
 }
 
+fn mac_of(key: u64) -> Mac {
+    let [first, second, third, fourth, fifth, sixth, ..] = key.to_ne_bytes();
+    [first, second, third, fourth, fifth, sixth]
+}
+
 /// An IPv6 address unchanged; an IPv4 address in the last four octets.
 fn octets_of(address: IpAddr) -> [u8; 16] {
     match address {
@@ -613,6 +618,18 @@ impl Plane {
             .ok_or_else(|| TesterError::value("interface", name, "an outside interface of this load balancer"))?;
         let neighbour = maps::Neighbour { index: port.index, mac: *own, port: number, pad: 0 };
         self.neighbours.insert(key_of(mac), neighbour, 0).map_err(|error| refused(&error))
+    }
+
+    /// The MAC addresses of its neighbours, in order.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses.
+    pub fn neighbours(&self) -> Result<Vec<Mac>> {
+        let keys: std::result::Result<Vec<u64>, _> = self.neighbours.keys().collect();
+        let mut macs: Vec<Mac> = keys.map_err(|error| refused(&error))?.into_iter().map(mac_of).collect();
+        macs.sort_unstable();
+        Ok(macs)
     }
 
     /// Adds an address of the router itself: its load balancer's kernel answers for it.

@@ -87,6 +87,11 @@ impl LoadBalancer {
         with(py, &self.inner, |plane| plane.set_neighbour(mac, interface))
     }
 
+    fn neighbours(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let macs = with(py, &self.inner, |plane| plane.neighbours())?;
+        Ok(macs.into_iter().map(|mac| mac.map(|octet| format!("{octet:02x}")).join(":")).collect())
+    }
+
     fn add_own(&self, py: Python<'_>, address: IpAddr) -> PyResult<()> {
         with(py, &self.inner, |plane| plane.add_own(address))
     }

@@ -183,8 +183,8 @@ class Elements:
             case actions.Publish(name, epoch, weights):
                 for balancer in [self.balancers[name]] if name else self.balancers.values():
                     balancer.plane.publish([*weights], machine.membership.seed, epoch)
-            case actions.Drain(number, idle_s, deadline_s):
-                for balancer in self.balancers.values():
+            case actions.Drain(number, idle_s, deadline_s, name):
+                for balancer in [self.balancers[name]] if name else self.balancers.values():
                     balancer.plane.drain(number, idle_s, deadline_s)
             case actions.Audit():
                 self.do_what_can_be_done(machine.read(self.contents(), self.readings()))
@@ -249,8 +249,12 @@ class Elements:
 
     def _repair_balancer(self, name: str) -> None:
         balancer = self.balancers[name]
-        self._do(self.machine.publication(name))
-        for entry in self.machine.neighbours.entries.values():
+        self.do(self.machine.republication(name))
+        entries = self.machine.neighbours.entries.values()
+        if not self.machine.is_learning:
+            for mac in {*balancer.plane.neighbours()} - {entry.mac for entry in entries}:
+                balancer.plane.set_neighbour(octets(mac), None)
+        for entry in entries:
             balancer.plane.set_neighbour(octets(entry.mac), self.layout.port(entry.segment))
         is_active = name == self.machine.membership.active
         if self.machine.membership.balancer_faults.get(name) != "hang":

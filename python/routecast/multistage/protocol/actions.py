@@ -144,11 +144,15 @@ class Publish(Action):
 
 @dataclass(frozen=True, slots=True)
 class Drain(Action):
-    """A member keeps its rows that have frames, until they are idle or the deadline passes."""
+    """A member keeps its rows that have frames, until they are idle or the deadline passes.
+
+    ``balancer``: only those of this load balancer.
+    """
 
     number: int
     idle_s: float
     deadline_s: float
+    balancer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +171,9 @@ class Repair(Action):
 
 @dataclass(frozen=True, slots=True)
 class RepairBalancer(Action):
-    """Set a load balancer's table, neighbours and role again, and the addresses that its kernel needs for its role."""
+    """Set a load balancer's table (:meth:`Machine.republication`), neighbours and role again.
+
+    And the addresses that its kernel needs for its role.
+    """
 
     balancer: str

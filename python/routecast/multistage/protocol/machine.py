@@ -33,7 +33,6 @@ from routecast.multistage.protocol.watch import (
     SILENT_ROUNDS,
     BalancerView,
     BalancerWatch,
-    MemberView,
     MemberWatch,
 )
 
@@ -152,6 +151,8 @@ class Machine:
             if name not in before:  # what it counted before it is back is no sign of now
                 watch.heard, watch.heard_answers = heard, view.answers
                 self._forget_silent(name)
+                if name == self.membership.active:  # its program may have begun anew, without verdicts
+                    self._keep_verdicts()
             if heard != watch.heard:
                 watch.heard = heard
                 if heard:  # a count that fell to 0 began anew
@@ -344,13 +345,16 @@ class Machine:
         return not watch.down and now_s - watch.heard_s <= 1.5 * CALL_EVERY_S
 
     def _take_over(self, name: str, now_s: float) -> Iterator[Action]:
-        for watch in self.members.values():
-            # Its own program has no verdict yet.
-            watch.is_silent |= watch.is_dead and watch.in_a_row < ANSWERS_TO_COME_BACK
-            watch.is_dead = False
+        self._keep_verdicts()  # its own program has none yet
         yield from self._activate(name, now_s)
         for member_name, member in self.membership.members.items():
             yield from self._judged(member_name, member.number)
+
+    def _keep_verdicts(self) -> None:
+        """Let the verdicts of a program that is no longer asked be those of this process."""
+        for watch in self.members.values():
+            watch.is_silent |= watch.is_dead and watch.in_a_row < ANSWERS_TO_COME_BACK
+            watch.is_dead = False
 
     def _activate(self, name: str, now_s: float) -> Iterator[Action]:
         self.membership.active = name
@@ -396,17 +400,23 @@ class Machine:
         for name, member in self.membership.members.items():
             watch = self.members[name]
             came = [False] * len(self._paths)
-            for balancer, view in self._views.items():
-                counted = view.members.get(member.number, MemberView(0)).paths
-                before = watch.path_counts.get(balancer, ())
+            counts = {
+                b: view.members[member.number].paths for b, view in self._views.items() if member.number in view.members
+            }
+            for balancer, counted in counts.items():
+                if balancer not in watch.path_counts:  # what it counted before it is back is no sign of now
+                    continue
+                before = watch.path_counts[balancer]
                 for path in range(min(len(came), len(counted))):
-                    came[path] |= counted[path] != (before[path] if path < len(before) else 0)
-                watch.path_counts[balancer] = counted
+                    # A count that fell to 0 began anew.
+                    came[path] |= counted[path] > 0 and counted[path] != (before[path] if path < len(before) else 0)
+            watch.path_counts = counts
             returned[name] = came
         is_new = False
         for name, came in returned.items():
             watch = self.members[name]
-            if watch.is_silent or watch.is_dead:
+            was_out, watch.path_is_out = watch.path_is_out, watch.is_silent or watch.is_dead
+            if was_out or watch.path_is_out:  # also the round in which it came back: it may have missed all frames
                 watch.path_missed = []
                 continue
             others = [
@@ -467,7 +477,7 @@ class Machine:
         if reading.epoch != self.membership.epoch:
             differences.append(f"its table is of epoch {reading.epoch}, not {self.membership.epoch}")
         macs = frozenset(entry.mac for entry in self.neighbours.entries.values())
-        if reading.macs is not None and reading.macs != macs and not self._is_learning:
+        if reading.macs is not None and reading.macs != macs and not self.is_learning:
             differences.append("its neighbours are not those that are known")
         if not reading.is_set_up:
             is_active = name == self.membership.active
@@ -475,7 +485,8 @@ class Machine:
         return "; ".join(differences)
 
     @property
-    def _is_learning(self) -> bool:
+    def is_learning(self) -> bool:
+        """Whether the process has just begun, so that what it does not know may be right."""
         return self._now_s < self._learns_until_s
 
     def differences_of(self, lines: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -491,7 +502,7 @@ class Machine:
         if "link b0 down" in lines:  # a dead machine, which verdicts are about
             return
         missing, extra = self.differences_of(lines)
-        if self._is_learning:
+        if self.is_learning:
             for line in extra:
                 if line.startswith("neighbour "):
                     yield from self.neighbours.want(line.split()[1], self._now_s)
@@ -518,6 +529,27 @@ class Machine:
         """Return the action that puts the table of the present epoch in force; ``balancer``: only in this one."""
         return Publish(balancer, self.membership.epoch, tuple(self.membership.weights()))
 
+    def republication(self, balancer: str) -> list[Action]:
+        """Return the actions that put the present epoch's table in force again in one load balancer.
+
+        A member that drains keeps its rows: they are those of the table before, which is set again as well. The present
+        table comes last, so that the next audit sees whether all this was done.
+        """
+        actions: list[Action] = []
+        for member in self.membership.members.values():
+            if not self._is_draining(member, self._now_s):
+                continue
+            # No other change comes while a member drains, so the epoch before is this table with the member.
+            before = tuple((m.number, m.weight) for m in self.membership.members.values() if m.takes or m is member)
+            left_s = member.drains_until_s - self._now_s
+            actions.append(Publish(balancer, self.membership.epoch - 1, before))
+            actions.append(Drain(member.number, member.drain_idle_s, left_s, balancer))
+            self.members[member.name].sent_s = self._now_s
+        return [*actions, self.publication(balancer)]
+
+    def _is_draining(self, member: Member, now_s: float) -> bool:
+        return not member.takes and member.drains_until_s > now_s and member.name not in self._drained
+
     def drain(self, name: str, *, idle_s: float, deadline_s: float, now_s: float) -> Iterator[Action]:
         """Give a member no new flows; it keeps rows until they are idle for ``idle_s`` or the deadline passes.
 
@@ -529,12 +561,19 @@ class Machine:
         return self._drain(member, idle_s, deadline_s, now_s)
 
     def _drain(self, member: Member, idle_s: float, deadline_s: float, now_s: float) -> Iterator[Action]:
-        # First both tables become equal, so that rows that moved earlier stay where they are.
-        yield from self.publish()
+        if not member.takes and not self._is_draining(member, now_s):
+            yield Event(member.name, "drained", "it has no rows")
+            return
+        had = member.takes
+        if had:
+            # First both tables become equal, so that rows that moved earlier stay where they are.
+            yield from self.publish()
         yield Drain(member.number, idle_s, deadline_s)
         member.takes, member.drains_until_s, member.drain_idle_s = False, now_s + deadline_s, idle_s
         self.members[member.name].sent_s = now_s
-        yield from self.publish()
+        self._drained.discard(member.name)
+        # Where it drains already, the table before has its rows: another publication would take them.
+        yield from self.publish() if had else [Store()]
         yield Event(member.name, "drains", f"until {deadline_s:g} s from now at the latest")
 
     def take(self, name: str, *, weight: float | None, now_s: float) -> list[Action]:
@@ -617,6 +656,7 @@ class Machine:
         """Go on after an element was set up again; a load balancer's role and tables are set anew."""
         if name not in self.balancers:
             return [Audit()]
+        self._now_s = now_s
         self.balancers[name].called = False
         self._forget_silent(name)
         verdicts = [

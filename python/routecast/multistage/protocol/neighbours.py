@@ -182,6 +182,8 @@ class NeighbourTable:
         self._buckets = [_Bucket() for _ in networks.names]
         self._due: list[tuple[float, str]] = []
         self._told_s: dict[tuple[int, str], float] = {}
+        self._defended_s = [float("-inf")] * len(networks.names)
+        self._defence_due_s = [float("inf")] * len(networks.names)
         self._static = {}
         for address, mac in (static or {}).items():
             segment = networks.segment_of(address)
@@ -201,12 +203,16 @@ class NeighbourTable:
     @property
     def next_s(self) -> float:
         """When something is due; infinity if nothing is."""
-        return self._due[0][0] if self._due else float("inf")
+        return min(self._due[0][0] if self._due else float("inf"), *self._defence_due_s)
 
     @property
     def is_settled(self) -> bool:
-        """Whether every entry is confirmed, nothing is claimed, and no address is looked up."""
-        return not any(self._asked) and all(not entry.asked and not entry.claim for entry in self.entries.values())
+        """Whether every entry is confirmed, nothing is claimed or to be defended, and no address is looked up."""
+        return (
+            not any(self._asked)
+            and min(self._defence_due_s) == float("inf")
+            and all(not entry.asked and not entry.claim for entry in self.entries.values())
+        )
 
     def want(self, address: str, now_s: float) -> list[Action]:
         """Look an address up because a back-end router has packets for it; a known one is given out again."""
@@ -270,6 +276,9 @@ class NeighbourTable:
     def tick(self, now_s: float) -> list[Action]:
         """Do what is due."""
         actions: list[Action] = []
+        for place, due_s in enumerate(self._defence_due_s):
+            if due_s <= now_s:
+                actions += self._defend(place, now_s)
         while self._due and self._due[0][0] <= now_s:
             _, address = heapq.heappop(self._due)
             if entry := self.entries.get(address):
@@ -404,10 +413,12 @@ class NeighbourTable:
         return [Event(self.networks.names[segment], "claim dropped", message)]
 
     def _defend(self, segment: int, now_s: float) -> list[Action]:
-        key = (segment, "")
-        if now_s - self._told_s.get(key, float("-inf")) < _DEFENDS_EVERY_S:
+        """Announce the router's addresses, or do so later: a claim within a second of a defence undoes it."""
+        next_s = self._defended_s[segment] + _DEFENDS_EVERY_S
+        if now_s < next_s:
+            self._defence_due_s[segment] = next_s
             return []
-        self._told_s[key] = now_s
+        self._defended_s[segment], self._defence_due_s[segment] = now_s, float("inf")
         return [Announce(segment)]
 
 

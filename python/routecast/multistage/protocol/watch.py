@@ -87,6 +87,7 @@ class MemberWatch:
     path_counts: dict[str, tuple[int, ...]] = field(default_factory=dict)
     path_missed: list[int] = field(default_factory=list)
     path_others: list[tuple[int, int]] = field(default_factory=list)
+    path_is_out: bool = False
     lacks: frozenset[int] = frozenset()
 
     def hear(self, views: Mapping[str, MemberView], now_s: float) -> bool:

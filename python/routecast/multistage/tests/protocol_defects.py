@@ -123,7 +123,7 @@ DEFECTS = (
     Defect(
         "an audit does not compare neighbours of load balancers",
         "machine.py",
-        "        if reading.macs is not None and reading.macs != macs and not self._is_learning:\n",
+        "        if reading.macs is not None and reading.macs != macs and not self.is_learning:\n",
         "        if False:\n",
     ),
     Defect(
@@ -139,13 +139,13 @@ DEFECTS = (
         "        return not watch.down\n",
     ),
     Defect(
-        "a member is called dead one round late, again and again",
+        "a round without an answer does not end the answers in a row",
         "watch.py",
         "            self.missed += 1\n            self.in_a_row = 0\n",
-        "            self.missed += self.in_a_row % 2\n            self.in_a_row = 0\n",
+        "            self.missed += 1\n",
     ),
     Defect(
-        "silence is measured against the last answer of anybody",
+        "a count of returned frames that begins anew is an answer",
         "watch.py",
         "                is_heard |= before is not None and view.returned > 0\n",
         "                is_heard |= True\n",

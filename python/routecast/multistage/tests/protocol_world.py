@@ -11,7 +11,7 @@ import copy
 import heapq
 import random
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -36,18 +36,20 @@ from routecast.multistage.protocol.neighbours import (
     REACHABLE_S,
     SOLICITS_PER_S,
     UNICASTS,
+    Entry,
     Networks,
 )
 from routecast.multistage.protocol.watch import (
     ANSWERS_TO_COME_BACK,
     DEAD_ROUNDS,
+    PATH_CHANCE,
     PATH_ROUNDS,
     SILENT_ROUNDS,
     BalancerView,
     MemberView,
 )
 
-__all__ = ["BOUNDS_S", "Host", "Plane", "Violation", "World"]
+__all__ = ["BOUNDS_S", "Host", "Plane", "Violation", "World", "path_bound_s"]
 
 TICK_S = 0.02
 """Interval of the driver."""
@@ -78,10 +80,19 @@ BOUNDS_S = {
     "flags back": AUDIT_EVERY_S + (ANSWERS_TO_COME_BACK + 1) * PROBE_EVERY_S + HOLD_S + _SLACK_S,
     "tables of neighbours": AUDIT_EVERY_S + _SLACK_S,
     "own address not defended": 1.0 + _SLACK_S,
-    "path": (PATH_ROUNDS + 2) * PATHS_EVERY_S + _SLACK_S,
+    "not mended": 2 * AUDIT_EVERY_S + _SLACK_S,
+    "drain ends early": AUDIT_EVERY_S + _SLACK_S,
     "path back": 2 * PATHS_EVERY_S + 2 * AUDIT_EVERY_S + _SLACK_S,
 }
 """Longest time for which each thing that must not be may be, s of a running process."""
+
+
+def path_bound_s(paths: int) -> float:
+    """Return how long a member that lacks one of so many paths, and returns all frames on the others, may get flows."""
+    rounds = PATH_ROUNDS
+    while (1.0 / (rounds * (paths - 1) + 2)) ** rounds > PATH_CHANCE:
+        rounds += 1
+    return (rounds + 2) * PATHS_EVERY_S + _SLACK_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +128,7 @@ class Plane:
     dead_at_s: dict[int, float] = field(default_factory=dict)
     unanswered_since_s: dict[int, float] = field(default_factory=dict)
     back: dict[int, int] = field(default_factory=dict)
+    drains_until_s: dict[int, float] = field(default_factory=dict)
 
     def is_out(self, number: int) -> bool:
         """Return whether a member gets no frames of it."""
@@ -125,7 +137,11 @@ class Plane:
 
 @dataclass(slots=True)
 class Body:
-    """A back-end router's machine: what is wrong with it, what it loses, what its tables hold."""
+    """A back-end router's machine: what is wrong with it, what it loses, what its tables hold.
+
+    ``blocked``: a path on which it forwards nothing, whatever its tables say, -1 for none; ``is_mixed``: other paths
+    lose frames meanwhile too.
+    """
 
     name: str
     number: int
@@ -134,6 +150,8 @@ class Body:
     table: dict[str, str] = field(default_factory=dict)
     routes: set[str] = field(default_factory=set)
     is_stubborn: bool = False
+    blocked: int = -1
+    is_mixed: bool = False
 
     @property
     def returns(self) -> bool:
@@ -222,7 +240,6 @@ class World:
         self.published = 0
         self.disturbed_s: dict[str, float] = {}
         self.announced: dict[str, float] = {}
-        self.drains: dict[int, float] = {}
         self._solicits = [[0.0, 0] for _ in range(count)]
         self.machine: Machine | None = None
         self.entry_before: dict[str, str] = {}
@@ -232,7 +249,8 @@ class World:
         self._faulty = 0
         self.upset_s: dict[str, float] = {}
         self._own_claims: dict[int, float] = {}
-        self._defended_s = [-1e9] * count
+        self._claims: set[tuple[int, str, str]] = set()
+        self._returned_s: dict[int, float] = {}
         self._is_activated = False
         self._looked_s: dict[str, float] = {}
         self._seen_since_s = -1e9
@@ -370,6 +388,10 @@ class World:
             self._DO[type(action)](self, action)
 
     def _do_event(self, action: actions.Event) -> None:
+        if action.what == "alive" and action.element in self.bodies:
+            ago_s = self.running_s - self._returned_s.get(self.bodies[action.element].number, -1e9)
+            if ago_s > PROBE_EVERY_S + _SLACK_S:
+                self.violate(f"{action.element} is called alive, which returned nothing for {ago_s:.2f} s")
         if action.what == "takes over":
             plane = self.planes[action.element]
             is_off = bool(plane.fault) or plane.cut == 0
@@ -391,12 +413,17 @@ class World:
             if not body.returns or (body.loss_ratio and rng.random() < body.loss_ratio):
                 continue
             if self.noise_ratio and rng.random() < self.noise_ratio / 4:
+                # It begins anew to answer so many in a row.
+                self._since.pop(("member alive", body.name), None)
+                for pairs in self._pairs.values():
+                    self._since.pop(("flags back", pairs[number]), None)
                 continue
             self._return(plane, number)
 
     def _return(self, plane: Plane, number: int) -> None:
         view = plane.members[number]
         view.returned += 1
+        self._returned_s[number] = self.running_s
         plane.unanswered_since_s.pop(number, None)
         if view.is_dead:
             plane.back[number] = plane.back.get(number, 0) + 1
@@ -416,9 +443,12 @@ class World:
                 if destination and self._forwards(body, path, destination):
                     counts[path] += 1
                     view.returned += 1
+                    self._returned_s[number] = self.running_s
             view.paths = tuple(counts)
 
     def _forwards(self, body: Body, path: int, destination: str) -> bool:
+        if path == body.blocked:
+            return False
         if path < 32:
             return destination in body.table
         network, via = self.settings.routes[path - 32]
@@ -479,8 +509,10 @@ class World:
             if len(queue) >= _FRAMES_A_TICK:
                 self.disturb(address)
             queue.append((segment, address, mac, is_for_us, is_probe))
-            if address in self.networks.own and not is_probe and self.now_s - self._defended_s[segment] > 1.1:
-                self._own_claims.setdefault(segment, self.now_s)
+            if not is_probe:
+                self._claims.add((segment, address, mac))
+                if address in self.networks.own:
+                    self._own_claims.setdefault(segment, self.now_s)
 
         self.after(delay_s, arrive)
         if self.noise_ratio and rng.random() < self.noise_ratio:
@@ -490,6 +522,8 @@ class World:
         segment, address, mac = action.segment, action.address, action.mac
         if self.networks.segment_of(address) != segment:
             self.violate(f"entry {address} of a foreign network {segment}")
+        if address not in self.static and (segment, address, mac) not in self._claims:
+            self.violate(f"entry {address} {mac}, which nobody claimed on network {segment}")
         if address in self.networks.own or mac in self.own_macs:
             self.violate(f"entry {address} {mac} of the router's own")
         assert self.machine is not None
@@ -536,13 +570,13 @@ class World:
     def _do_announce(self, action: actions.Announce) -> None:
         assert self.machine is not None
         plane = self.planes[self.machine.membership.active]
-        if plane.fault or plane.role != "works" or action.is_inside_only:
+        if action.is_inside_only:
             return
         for segment in range(self.segments) if action.segment is None else (action.segment,):
-            if plane.cut != segment + 1:
+            self._own_claims.pop(segment, None)  # also where the announcement is lost, as any frame may be
+            self._since.pop(("own address not defended", f"net{segment}"), None)
+            if not plane.fault and plane.role == "works" and plane.cut != segment + 1:
                 self.switch[segment] = plane.name
-                self._own_claims.pop(segment, None)
-                self._defended_s[segment] = self.now_s
 
     def _do_silent(self, action: actions.SetSilent) -> None:
         for plane in self.planes.values():
@@ -577,7 +611,11 @@ class World:
         epoch, rows = action.epoch, action.weights
         if self.rows_of_epoch.setdefault(epoch, rows) != rows:
             self.violate(f"two tables of epoch {epoch}")
-        if epoch < plane.epoch:
+        machine = self.machine
+        assert machine is not None
+        # A repair during a drain sets the table before again, to which the rows that drain belong.
+        is_before = bool(action.balancer) and epoch == machine.membership.epoch - 1 and bool(self._draining())
+        if epoch < plane.epoch and not is_before:
             self.violate(f"epoch {epoch} published after {plane.epoch}")
         if self.disk.epoch < epoch:
             self.violate(f"epoch {epoch} published before it was stored")
@@ -585,7 +623,13 @@ class World:
         plane.before, plane.rows, plane.epoch = plane.rows, rows, epoch
 
     def _do_drain(self, action: actions.Drain) -> None:
-        self.drains[action.number] = self.now_s + action.deadline_s
+        for plane in self.planes.values():
+            if action.balancer in ("", plane.name) and plane.fault != "gone":
+                plane.drains_until_s[action.number] = self.now_s + action.deadline_s
+
+    def _draining(self) -> list[Member]:
+        assert self.machine is not None
+        return [member for member in self.machine.membership.members.values() if member.drains_until_s > self.now_s]
 
     def _do_audit(self, action: actions.Audit) -> None:
         machine = self.machine
@@ -633,8 +677,15 @@ class World:
         plane = self.planes[action.balancer]
         if plane.fault == "gone":
             return
-        self._publish(plane, self.machine.publication(plane.name))
-        plane.macs = {entry.mac: entry.segment for entry in self.machine.neighbours.entries.values()}
+        self.do(self.machine.republication(plane.name))
+        macs = {entry.mac: entry.segment for entry in self.machine.neighbours.entries.values()}
+        if not self.machine.is_learning:
+            for host in self.hosts:
+                if host.mac in plane.macs and host.mac not in macs:
+                    for address in host.addresses:
+                        self._replaced(address, host.mac, f"taken from {plane.name}")
+            plane.macs = {}
+        plane.macs |= macs
         is_active = plane.name == self.machine.membership.active
         plane.role = "works" if is_active else "stands_by"
         if is_active:
@@ -679,6 +730,7 @@ class World:
                 continue
             if body.returns:
                 view.returned += 1
+                self._returned_s[number] = self.running_s
                 returning += 1
                 plane.unanswered_since_s.pop(number, None)
             else:
@@ -751,22 +803,22 @@ class World:
         self.faults[name] += 1
         _FAULTS[name](self)
 
-    def lasts(self, end: Callable[[], None], longest_s: float = 5.0) -> None:
-        """End a fault after a while."""
+    def lasts(self, end: Callable[[], None], longest_s: float = 5.0, *, for_s: float = 0.0) -> None:
+        """End a fault after a while, or after ``for_s``."""
         self._faulty += 1
 
         def happen() -> None:
             self._faulty -= 1
             end()
 
-        self.after(self.rng.choice((0.03, 0.3, 1.0)) * longest_s * (0.2 + self.rng.random()), happen)
+        self.after(for_s or self.rng.choice((0.03, 0.3, 1.0)) * longest_s * (0.2 + self.rng.random()), happen)
 
     def _begin_anew(self, name: str) -> None:
         """Let bounds of an element count from now: it may have been well between two checks."""
         self.upset_s[name] = self.now_s
         self._since = {key: since_s for key, since_s in self._since.items() if name not in key[1]}
 
-    def fail_member(self, kind: str) -> None:
+    def fail_member(self, kind: str, *, for_s: float = 0.0) -> None:
         """Let a back-end router fail."""
         body = self.rng.choice([*self.bodies.values()])
         if body.fault or body.loss_ratio:
@@ -784,15 +836,47 @@ class World:
             self._begin_anew(body.name)
             if self.rng.random() < 0.3:
                 body.table.clear()  # it was set up anew
+                body.is_mixed = True
                 self.verb(lambda machine: machine.restored(body.name, self.now_s))
 
-        self.lasts(end)
+        self.lasts(end, for_s=for_s)
+
+    def fail_member_meanwhile(self) -> None:
+        """Let a back-end router fail shortly before a load balancer that is away is back."""
+        rng = self.rng
+        away_s = 0.2 + rng.random()
+        self.traffic &= rng.random() < 0.5
+        self.fail_balancer("gone", for_s=away_s)
+        kind = rng.choice(("link", "hang", "one direction"))
+        self.after(
+            max(away_s - 0.8 * rng.random(), 0.0), lambda: self.fail_member(kind, for_s=1.5 + 2.0 * rng.random())
+        )
+
+    def block_path(self) -> None:
+        """Let a back-end router forward nothing on one path, whatever its tables say."""
+        body, rng = self.rng.choice([*self.bodies.values()]), self.rng
+        if body.blocked >= 0:
+            return
+        body.is_mixed = False
+        body.blocked = rng.choice((2 * rng.randrange(self.segments), 32 + rng.randrange(self.segments)))
+        self.say(f"{body.name}: path {body.blocked} blocked")
+        self.upset_s[body.name] = self.now_s
+
+        def end() -> None:
+            body.blocked = -1
+            self.say(f"{body.name}: no path blocked")
+            self._begin_anew(body.name)
+
+        self.lasts(end, 12.0)
 
     def fail_routes(self) -> None:
         """Let somebody change a back-end router's tables."""
         body, rng = self.rng.choice([*self.bodies.values()]), self.rng
         self.say(f"{body.name}: its tables are changed")
         self.upset_s[body.name] = self.now_s
+        if self.machine is not None and self._holds(body, self.machine.neighbours.entries):
+            self._since.pop(("tables of neighbours", body.name), None)
+        body.is_mixed = True
         what = rng.randrange(4)
         if what == 0 and body.routes:
             body.routes.discard(rng.choice(sorted(body.routes)))
@@ -801,7 +885,7 @@ class World:
         elif what == 2:
             body.table["198.18.1.99"] = self.new_mac()
         elif not body.is_stubborn:
-            body.routes.discard(sorted(body.routes)[0])
+            body.routes.discard(rng.choice(sorted(body.routes)))
             body.is_stubborn = True
 
             def end() -> None:
@@ -810,7 +894,7 @@ class World:
 
             self.lasts(end)
 
-    def fail_balancer(self, kind: str, name: str = "") -> None:
+    def fail_balancer(self, kind: str, name: str = "", *, for_s: float = 0.0) -> None:
         """Let a load balancer fail."""
         plane = self.planes[name or self.rng.choice([*self.planes])]
         if plane.fault or plane.cut >= 0:
@@ -836,7 +920,7 @@ class World:
             if self.rng.random() < 0.5:
                 self.verb(lambda machine: machine.restored(plane.name, self.now_s))
 
-        self.lasts(end)
+        self.lasts(end, for_s=for_s)
 
     def fail_both(self) -> None:
         """Let both load balancers fail."""
@@ -848,6 +932,11 @@ class World:
         plane, rng = self.planes[self.rng.choice([*self.planes])], self.rng
         self.say(f"{plane.name}: its tables are changed")
         self.upset_s[plane.name] = self.now_s
+        if self.machine is not None:  # what was right until now has its whole time again
+            if plane.macs.keys() == {entry.mac for entry in self.machine.neighbours.entries.values()}:
+                self._since.pop(("tables of neighbours", plane.name), None)
+            if (plane.epoch, plane.rows) == (self.machine.membership.epoch, self.machine.publication().weights):
+                self._since.pop(("two tables", plane.name), None)
         what = rng.randrange(3)
         if what == 0:
             plane.rows = plane.rows[1:]
@@ -862,9 +951,12 @@ class World:
         self.change_members("weight")
         self.loses_publish = ""
 
-    def change_host(self, kind: str) -> None:
-        """Let a host change its MAC address in silence, be gone, or announce that its addresses moved."""
-        rng, host = self.rng, self.rng.choice(self.hosts)
+    def change_host(self, kind: str, segment: int = -1) -> None:
+        """Let a host change its MAC address in silence, be gone, or announce that its addresses moved.
+
+        ``segment``: one of this network.
+        """
+        rng, host = self.rng, self.rng.choice([host for host in self.hosts if segment in (-1, host.segment)])
         if not host.is_alive:
             return
         moves_again = any(self.now_s - self.touched_s.get(address, -1e9) < 1.5 for address in host.addresses)
@@ -904,6 +996,10 @@ class World:
         address, mac = rng.choice(victim.addresses), self.new_mac()
         segment = victim.segment
         is_probe = kind == "DAD probe"
+        is_harmless = kind in {"wrong segment", "DAD probe"}
+        is_new = is_harmless and rng.random() < 0.5
+        if is_new:
+            address = f"198.18.{segment + 1}.{rng.randint(50, 60)}"
         if kind == "wrong segment":
             segment = (segment + 1) % self.segments
         elif kind == "own address":
@@ -922,7 +1018,9 @@ class World:
         self._faulty += 1
 
         def send(left: int) -> None:
-            if self.machine is not None:
+            if is_new:
+                self.lookups.append(address)  # a back-end router has packets for it
+            if self.machine is not None and not is_harmless:
                 entry = self.machine.neighbours.entries.get(address)
                 if entry is not None and entry.mac == mac:
                     self.disturb(address)
@@ -936,6 +1034,7 @@ class World:
                         entry = self.machine.neighbours.entries.get(theirs)
                         if host.mac == mac and (entry is None or entry.mac != mac):
                             self.disturb(theirs, GONE_S)
+                            self.announced.pop(address, None)  # two claim it, as on the right segment
             if kind == "right segment":
                 self.announced.pop(address, None)  # two claim it, and whose it is cannot be known
             self.frame(segment, address, mac, is_for_us=is_for_us, is_probe=is_probe)
@@ -947,15 +1046,25 @@ class World:
         send(rng.choice((0, 2, 10)))
 
     def flood(self) -> None:
-        """Let back-end routers look up many addresses that nobody has."""
-        segment = self.rng.randrange(self.segments)
-        self.say(f"flood of look-ups on {segment}")
-        for _ in range(400):
-            address = f"198.18.{segment + 1}.{self.rng.randint(10, 190)}"
-            if self.rng.random() < 0.5:
-                address = f"2001:2:0:{segment + 1}::{self.rng.randint(4096, 65535):x}"
-            if len(self.lookups) < _QUEUE_FRAMES * 2:
-                self.lookups.append(address)
+        """Let back-end routers look up many addresses that nobody has, for a while, in which hosts may move."""
+        rng = self.rng
+        segment, tenths = rng.randrange(self.segments), rng.choice((1, 1, 50))
+        self.say(f"flood of look-ups on {segment} for {tenths / 10} s")
+        if tenths > 1:
+            kind = rng.choice(("move", "silent", "gone"))
+            self.after(0.5 + rng.random(), lambda: self.change_host(kind, segment))
+
+        def send(left: int) -> None:
+            for _ in range(400):
+                address = f"198.18.{segment + 1}.{rng.randint(10, 190)}"
+                if rng.random() < 0.5:
+                    address = f"2001:2:0:{segment + 1}::{rng.randint(4096, 65535):x}"
+                if len(self.lookups) < _QUEUE_FRAMES * 2:
+                    self.lookups.append(address)
+            if left:
+                self.after(0.1, lambda: send(left - 1))
+
+        send(tenths - 1)
 
     def kill(self) -> None:
         """Let the process be killed after some more actions."""
@@ -1002,11 +1111,19 @@ class World:
         assert machine is not None
         had = machine.membership.members[name].takes
         epoch = machine.membership.epoch
-        self.verb(lambda machine: machine.drain(name, idle_s=1.0, deadline_s=2.0, now_s=self.now_s))
+        is_draining = machine.state_of(name, self.now_s) == "draining"
+        kept = [plane for plane in self.planes.values() if not plane.fault and number in dict(plane.before)]
+        idle_s, deadline_s = self.rng.choice(((1.0, 2.0), (4.0, 8.0)))
+        self.verb(lambda machine: machine.drain(name, idle_s=idle_s, deadline_s=deadline_s, now_s=self.now_s))
         if self.machine is machine and had and machine.membership.epoch > epoch:
-            for plane in self.planes.values():
-                if not plane.fault and number not in dict(plane.before):
-                    self.violate(f"{name} drains, and keeps no rows in {plane.name}")
+            kept = [plane for plane in self.planes.values() if not plane.fault]
+        elif self.machine is not machine or not is_draining:
+            return
+        for plane in kept:
+            if number not in dict(plane.before):
+                self.violate(f"{name} drains, and keeps no rows in {plane.name}")
+        if self.rng.random() < 0.3:
+            self.after(self.rng.random() * idle_s, self.change_plane)
 
     def _operators_settle(self) -> None:
         """Let operators give every member its flows again."""
@@ -1069,18 +1186,14 @@ class World:
             is_slandered = number in well and bool(seeing) and state in {"dead", "not seen"}
             self.must_end("member alive", name, is_slandered, BOUNDS_S["member alive"])
             body = bodies[number]
-            lacks_route = number in well and body.routes != self.configured
-            if lacks_route and body.is_stubborn:
-                is_in = any(
-                    not plane.is_out(number)
-                    and any(
-                        other in well and other != number and not plane.is_out(other) and not bodies[other].is_stubborn
-                        for other, _ in plane.rows
-                    )
-                    for plane in alive
-                )
-                self.must_end("path", name, is_in, BOUNDS_S["path"])
-            is_whole = number in well and not body.is_stubborn and bool(seeing)
+            if number in well and body.is_stubborn and body.routes != self.configured:
+                self.must_end("not mended", name, self._gets_flows(body, alive, well), BOUNDS_S["not mended"])
+            if number in well and body.blocked >= 0 and not body.is_mixed:
+                paths = machine.paths()
+                is_seen = self._is_path_seen(body, paths, well) and self._gets_flows(body, alive, well)
+                tried = sum(map(bool, paths))
+                self.must_end("path", f"{name} of {tried}", is_seen, path_bound_s(tried))
+            is_whole = number in well and not body.is_stubborn and body.blocked < 0 and bool(seeing)
             self.must_end("path back", name, is_whole and state == "differs", BOUNDS_S["path back"], self._tables_s())
         for name, plane in planes.items():
             state = machine.state_of(name, self.now_s)
@@ -1090,7 +1203,40 @@ class World:
             self.must_end("balancer death", name, is_missed, BOUNDS_S["balancer death"])
             is_slandered = plane in sound and bool(well) and state in {"dead", "not seen"}
             self.must_end("balancer alive", name, is_slandered, BOUNDS_S["balancer alive"])
+        self._check_drains(membership, alive)
         self._check_neighbours(machine, alive, well)
+
+    def _check_drains(self, membership: Membership, alive: list[Plane]) -> None:
+        """Check that a member that drains keeps its rows in every load balancer."""
+        for member in self._draining():
+            if member.number not in dict(self.rows_of_epoch.get(membership.epoch - 1, ())):
+                continue
+            for plane in alive:
+                until_s = plane.drains_until_s.get(member.number, -1e9)
+                ends = member.number not in dict(plane.before) or until_s < member.drains_until_s - _SLACK_S
+                self.must_end("drain ends early", f"{plane.name} {member.name}", ends, BOUNDS_S["drain ends early"])
+
+    def _gets_flows(self, body: Body, alive: list[Plane], well: set[int]) -> bool:
+        """Return whether a load balancer gives a member flows though another one is wholly well."""
+        machine = self.machine
+        assert machine is not None
+        others = {
+            member.number
+            for name, member in machine.membership.members.items()
+            if member.number in well - {body.number} and machine.state_of(name, self.now_s) == "active"
+        }
+        return any(
+            not plane.is_out(body.number) and any(n in others and not plane.is_out(n) for n, _ in plane.rows)
+            for plane in alive
+        )
+
+    def _is_path_seen(self, body: Body, paths: tuple[str, ...], well: set[int]) -> bool:
+        """Return whether own frames go on the path that is blocked, and another member's come back."""
+        machine, plane, path = self.machine, self.serving(), body.blocked
+        assert machine is not None
+        if plane is None or plane.cut == 0 or plane.name != machine.membership.active or not paths[path]:
+            return False
+        return any(self._forwards(self._by_number[n], path, paths[path]) for n in well - {body.number})
 
     def _tables_s(self) -> float:
         """Return when a neighbour's entry changed last, so that some member may lack it still."""
@@ -1123,7 +1269,7 @@ class World:
                 self.must_end("verdict kept from the standby", whom, is_kept, _SLACK_S)
                 body = self._by_number[number]
                 is_flagged = not other.fault and number in well and other.cut != 0 and other.is_out(number)
-                is_flagged = is_flagged and not body.is_stubborn and body.routes == self.configured
+                is_flagged = is_flagged and not body.is_stubborn and body.routes == self.configured and body.blocked < 0
                 state = is_flagged and machine.state_of(body.name, self.now_s) != "differs"
                 self.must_end("flags back", whom, state, BOUNDS_S["flags back"])
             if other is plane:
@@ -1182,17 +1328,16 @@ class World:
             self.must_end("neighbours differ without a fault", body.name, is_off and is_calm, _SLACK_S)
 
     @staticmethod
-    def _holds(body: Body, entries: dict[str, object]) -> bool:
+    def _holds(body: Body, entries: Mapping[str, Entry]) -> bool:
         table = body.table
-        return len(table) == len(entries) and all(
-            table.get(address) == entry.mac  # type: ignore[attr-defined]
-            for address, entry in entries.items()
-        )
+        return len(table) == len(entries) and all(table.get(address) == entry.mac for address, entry in entries.items())
 
 
 _FAULTS: dict[str, Callable[[World], None]] = {
     **{f"member {kind}": lambda w, k=kind: w.fail_member(k) for kind in ("link", "hang", "one direction", "loss")},  # type: ignore[misc]
     "member tables": World.fail_routes,
+    "member path": World.block_path,
+    "member while a balancer is away": World.fail_member_meanwhile,
     **{f"balancer {kind}": lambda w, k=kind: w.fail_balancer(k) for kind in ("link", "hang", "gone", "cut")},  # type: ignore[misc]
     "both balancers": World.fail_both,
     "balancer tables": World.change_plane,

@@ -107,6 +107,21 @@ def test_a_claim_of_an_own_address_is_defended_once_a_second(segment: int) -> No
     assert not table.entries
 
 
+def test_a_claim_of_an_own_address_just_after_a_defence_is_answered_without_another_one() -> None:
+    """Every neighbour that heard the claim believes it until the router announces itself again."""
+    table = table_of()
+    assert table.is_settled
+    assert Announce(0) in table.hear(0, "198.18.1.1", OTHER, 5.0, is_for_us=True)
+    assert table.is_settled
+    assert Announce(0) not in table.hear(0, "198.18.1.1", OTHER, 5.2, is_for_us=True)
+    assert table.next_s == 6.0
+    assert not table.is_settled
+    defences = [time_s for time_s, action in run(table, 5.2, 9.0).items() if action == Announce(0)]
+    assert len(defences) == 1
+    assert defences[0] == pytest.approx(6.0, abs=TICK_S)
+    assert table.is_settled
+
+
 @pytest.mark.parametrize("mac", [OWN_MAC, "ff:ff:ff:ff:ff:ff", "00:00:00:00:00:00", "01:00:5e:00:00:01"])
 def test_no_neighbour_has_an_own_or_a_group_mac_address(mac: str) -> None:
     table = table_of()
