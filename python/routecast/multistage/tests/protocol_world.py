@@ -827,10 +827,13 @@ class World:
         self._begin_anew(body.name)
         if kind == "loss":
             body.loss_ratio = self.rng.choice((0.05, 0.3, 0.6))
+            body.is_mixed = True
         else:
             body.fault = kind
 
         def end() -> None:
+            if self.machine is None or self.machine.state_of(body.name, self.now_s) != "dead":
+                body.is_mixed = True  # it was away for a part of a round, and not called dead
             body.fault, body.loss_ratio = "", 0.0
             self.say(f"{body.name}: well again")
             self._begin_anew(body.name)
@@ -857,7 +860,7 @@ class World:
         body, rng = self.rng.choice([*self.bodies.values()]), self.rng
         if body.blocked >= 0:
             return
-        body.is_mixed = False
+        body.is_mixed = bool(body.fault or body.loss_ratio)
         body.blocked = rng.choice((2 * rng.randrange(self.segments), 32 + rng.randrange(self.segments)))
         self.say(f"{body.name}: path {body.blocked} blocked")
         self.upset_s[body.name] = self.now_s
