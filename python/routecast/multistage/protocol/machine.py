@@ -141,7 +141,8 @@ class Machine:
 
     def observe(self, views: Mapping[str, BalancerView], now_s: float) -> list[Action]:
         """Take in what the load balancers have counted, as often as it is read."""
-        before, self._views, self._has_seen = self._views, views, True
+        had_seen, before = self._has_seen, self._views
+        self._views, self._has_seen = views, True
         actions: list[Action] = []
         for name, watch in self.balancers.items():
             view = views.get(name)
@@ -153,6 +154,12 @@ class Machine:
                 self._forget_silent(name)
                 if name == self.membership.active:  # its program may have begun anew, without verdicts
                     self._keep_verdicts()
+                if had_seen:  # it may have missed another deadline
+                    actions += [
+                        Drain(member.number, member.drain_idle_s, member.drains_until_s - now_s, name)
+                        for member in self.membership.members.values()
+                        if self._is_draining(member, now_s)
+                    ]
             if heard != watch.heard:
                 watch.heard = heard
                 if heard:  # a count that fell to 0 began anew
