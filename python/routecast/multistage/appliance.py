@@ -192,14 +192,12 @@ class Appliance:
         self._elements.open()
         for member in membership.members.values():
             (self._elements.set_gate if member.fault else self._elements.set_up)(member)
-        audits = self._elements.audits().values()
-        if any((audit["rows"], audit["epoch"]) != (audit["expected"], membership.epoch) for audit in audits):
-            self._elements.do([self._machine.publication()])
         self._begin()
 
     def _begin(self) -> None:
         """Begin the protocol, and find the hosts and gateways, so that the first frame to each is forwarded at once."""
         self._elements.do(self._machine.start(time.monotonic()))
+        self._driver.step()  # its audit puts right what a killed process left half done
         missing = {*self._machine.settings.wanted}
         deadline = time.monotonic() + _FIRST_NEIGHBOURS_WITHIN_S
         while missing - self._machine.neighbours.entries.keys() and time.monotonic() < deadline:
