@@ -63,6 +63,7 @@ LATENCIES = {
     301063: "polls of a full ring, services that vary",
     301386: "mixed sizes at equal gaps, and an interrupt that lingers",
     600509: "interruptions that overflow a ring of eight",
+    10319: "services that decide, at equal gaps, whether a lingering unit sleeps",
 }
 """Seeds whose latency lay outside what the closed form stated."""
 
@@ -261,5 +262,23 @@ def test_a_task_unit_that_lingers_wakes_up_though_its_interrupt_takes_no_time() 
     assert solved.latency is not None
     assert simulated.latency is not None
     assert solved.latency.mean_s == pytest.approx(simulated.latency.mean_s, rel=0.03)
+    low, high = solved.interval["latency.mean_s"]
+    assert low <= simulated.latency.mean_s <= high
+
+
+@pytest.mark.parametrize(("gap_s", "is_known"), [(6.05e-6, False), (3.0e-6, True), (40e-6, True)])
+def test_at_equal_gaps_varying_services_decide_whether_a_lingering_unit_sleeps(gap_s: float, *, is_known: bool) -> None:
+    # Idle for the gap less the service: on both sides of 5 us of lingering, always shorter, always longer.
+    lingers = Activation(kind="interrupt", linger_s=5e-6, wakeup=RandomTime(mean_s=11e-6), discipline="exhaustive")
+    service = ServiceCost(per_packet_s=1.6e-6, variation="uniform", scv=0.3)
+    router = multicore(1, service, activation=lingers, link_bps=1e12)
+    load = OfferedLoad(rate_pps=1.0 / gap_s)
+    solved, simulated = Solve(model=router).trial(load, 1.0), Simulate(router, seed=2).trial(load, 1.0)
+    assert simulated.latency is not None
+    assert (solved.latency is not None) == is_known
+    if solved.latency is None:
+        assert any("stays awake or sleeps by how long each frame takes" in note for note in solved.notes)
+        assert simulated.latency.mean_s > 1.5 * 1.6e-6  # the unit does sleep, which the mean idle time denies
+        return
     low, high = solved.interval["latency.mean_s"]
     assert low <= simulated.latency.mean_s <= high

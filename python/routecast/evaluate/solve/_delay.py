@@ -56,6 +56,8 @@ from routecast.quantity.schema import field, value
 from routecast.router.model import RandomTime, TaskUnit
 
 _RARE = 1e-6
+_STRADDLES = 0.01
+"""Share of idle times on the other side of a threshold that a mean latency can bear."""
 _RARE_LOSS = 1e-3
 _MAX_CHANCE_LOSS = 5e-3
 """Greatest loss by chance with which the loss still counts as known; the answer states it."""
@@ -141,6 +143,27 @@ def set_up_of(fluid: Fluid, index: int, station: Station, arriving: ArrivalProce
     )
     mixed = MixedTime(parts=tuple(set_up), random=wakeup)
     return SetUp(sleep=mixed, work_s=0.0) if mixed.average_s > 0.0 else None
+
+
+def idle_times_straddle(station: Station, arriving: ArrivalProcess, cost: Cost) -> bool:
+    """Return whether idle times between arrivals at equal gaps fall on both sides of an end of lingering or awakeness.
+
+    An idle time is the gap less the service, so services that vary decide each time whether the unit stays awake, and
+    the mean idle time does not tell how often.
+    """
+    if arriving.kind != "regular" or station.servers > 1 or station.load >= 1.0:
+        return False
+    ends_s = [cost.linger_s] if cost.linger_s > 0.0 else []
+    ends_s += [cost.linger_s + after_s for after_s, _ in cost.sleep_states if after_s > 0.0]
+    mix, gap_s = station.mix, 1.0 / station.rate_pps
+    if mix.scv <= 0.0:
+        shortest_s, longest_s = min(mix.times_s), max(mix.times_s)
+    else:
+        law = "gamma" if mix.law == "other" else mix.law
+        spreads = [RandomTime(mean_s=time_s, variation=law, scv=mix.scv) for time_s in mix.times_s]
+        shortest_s = min(spread.quantile_s(_STRADDLES) for spread in spreads)
+        longest_s = max(spread.quantile_s(1.0 - _STRADDLES) for spread in spreads)
+    return any(gap_s - longest_s < end_s < gap_s - shortest_s for end_s in ends_s)
 
 
 def sleeping_queue(station: Station, queue: Queue, arriving: ArrivalProcess, set_up: SetUp) -> tuple[Queue | None, str]:
@@ -675,6 +698,8 @@ class _DelayComputation:
         queue, reason = interrupted_queue(self.fluid, index, station, arriving), ""
         if queue is None:
             queue, reason = law_of(station, arriving, self.notes.append)
+        if queue is not None and idle_times_straddle(station, arriving, self.fluid.costs[index]):
+            return None, "stays awake or sleeps by how long each frame takes, between arrivals at equal gaps"
         sleep = set_up_of(self.fluid, index, station, arriving)
         if queue is not None and sleep is not None:
             queue, reason = sleeping_queue(station, queue, arriving, sleep)
