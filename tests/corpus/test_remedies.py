@@ -13,8 +13,9 @@ import pytest
 import tomli_w
 from corpus import ROOT
 from faults import changes_of, files, reader_of, subject
+from remedies import Outcome, TooLongError, Trier
 
-from routecast.errors import RoutecastError
+from routecast.errors import FileProblem, Problem, RoutecastError
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -156,3 +157,82 @@ def test_a_key_that_is_meant_is_read_under_the_name_that_the_message_gives(file:
         table[f"{parent}.{name}" if parent else name] = table.pop(f"{place[-1]}x")
         target.write_text(tomli_w.dumps(changed))
         read(target)
+
+
+INDEPENDENT = (
+    re.compile(r"needs? .*stages|the stages need|is \S+ already: each address has its own"),
+    re.compile(r"less than 1 can|is less than idle_power|needs chains whose last stage|but no server has a price"),
+    re.compile(r"there is no file '(?:text|x)'|is not among the values|has one level|write a number of flows"),
+    re.compile(r"names \"[^\"]+\": known are|the factor has no path"),
+)
+"""What else is wrong at a place after its remedy: another part of the file contradicts the value, or the tried value is
+of the type that the remedy names and stands for a text, a file or a list that only the author knows."""
+_AT_MOST_POINTS = "with all replications"
+"""A design of the greatest permitted size takes a minute to read."""
+
+
+def tried(file: Path, folder: Path, *, most: int | None = None) -> Outcome:
+    """Apply every remedy that the corpus' messages of a file name."""
+    target, document = beside(file, folder), tomllib.loads(file.read_text(encoding="utf-8"))
+    trier, outcome, seen = Trier(target=target, read=reader_of(file)), Outcome(), set()
+    for place, _what, changed in list(changes_of(file))[:most]:
+        for problem in trier.problems(changed):
+            if (sentence := re.sub(r"\d+", "N", problem.place) + problem.message) in seen:
+                continue
+            seen.add(sentence)
+            if _AT_MOST_POINTS in problem.message:
+                outcome.left["takes long"] += 1
+                continue
+            classes = set()
+            for name, remedied in trier.candidates(changed, problem, place, at(*place)(document)):
+                classes.add(name)
+                outcome.values[name] += 1
+                try:
+                    after = trier.works(remedied, problem, place, at(*place)(document))
+                except TooLongError:
+                    outcome.left["a value takes long"] += 1
+                    continue
+                if after and not any(each.search(after) for each in INDEPENDENT):
+                    outcome.failures.append(f"{problem}\n    after its remedy ({name}): {after}")
+            outcome.tried.update(classes)
+            if not classes:
+                outcome.left["no remedy"] += 1
+    return outcome
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", files(), ids=subject)
+def test_every_remedy_of_a_faulty_file_works(file: Path, tmp_path: Path) -> None:
+    outcome = tried(file, tmp_path)
+    print(f"sentences by class {dict(outcome.tried)}, values {outcome.values.total()}, left {dict(outcome.left)}")
+    assert not outcome.failures, "\n".join(outcome.failures)
+    assert outcome.tried
+
+
+@pytest.mark.parametrize("name", ["toy.noc", "agilio-cx.processor", "lab.testbed"])
+def test_remedies_of_some_faulty_files_work(name: str, tmp_path: Path) -> None:
+    file = next(each for each in files() if subject(each) == f"faults/{name}")
+    assert not tried(file, tmp_path, most=12).failures
+
+
+def test_a_remedy_that_does_not_work_is_seen(tmp_path: Path) -> None:
+    file = next(each for each in files() if subject(each) == "faults/green.router")
+    target, read = beside(file, tmp_path), reader_of(file)
+    document = tomllib.loads(file.read_text(encoding="utf-8"))
+    document["load"]["rate"] = "-3 parsecs"
+
+    def misled(path: Path) -> object:
+        try:
+            return read(path)
+        except FileProblem as error:
+            raise FileProblem(
+                error.subject,
+                [Problem(each.place, re.sub("14.88 Mpps", "14.88 Mfps", each.message)) for each in error.problems],
+            ) from None
+
+    trier = Trier(target=target, read=misled)
+    (problem,) = trier.problems(document)
+    place = ("load", "rate")
+    after = [trier.works(each, problem, place, "1 Mpps") for _, each in trier.candidates(document, problem, place, "")]
+    assert any("Mfps" in each for each in after)
+    assert not all(after)

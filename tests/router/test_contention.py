@@ -117,7 +117,7 @@ def test_sigma_and_kappa_are_the_law_that_is_not_named() -> None:
         ('{ law = "lock", share = 1.1, handover = 4 }', "contention.share", "allowed is 0 to 1"),
         ('{ law = "lock", share = 0.1, handover = 0 }', "contention.handover", "allowed is 0.001 to 1000000"),
         ('{ law = "serial", sigma = 0.1, alpha = 0.2 }', "contention.alpha", 'the law "serial" has sigma'),
-        ('{ law = "serial", sigma = "a bit" }', "contention.sigma", "valid number"),
+        ('{ law = "serial", sigma = "a bit" }', "contention.sigma", "must be a number"),
         ('{ law = "power", alpha = 100 }', "contention", "slows 2 busy units down"),
         ('{ law = "serial", sigma = 0.1, table = [1, 1.1] }', "contention", "both a table and"),
         ('{ sigma = 0.1, mixture = [{ law = "free", weight = 1 }] }', "contention", "both a mixture and a law"),

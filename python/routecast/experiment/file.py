@@ -348,6 +348,9 @@ def _listed_points(points: object, factors: Sequence[Factor]) -> tuple[tuple[flo
     return tuple(rows)
 
 
+_KEYS_OF_LEVEL = dict.fromkeys(("label", "set", "value")).keys()
+
+
 def factor_of(letter: str, table: FactorTable, place: str, fields: type[BaseModel] | None) -> Factor:
     """Return the factor of a table of the file.
 
@@ -419,7 +422,7 @@ def _parse_level(value: Any, paths: tuple[str, ...]) -> LabelledOverrides:
     """Return the label and the overrides of a level of the file."""
     if _has_date_or_time(value):
         raise ValueError(f"got {label_for(value)}: no value is a date or a time of day: write a text")
-    if isinstance(value, dict) and ("set" in value or "value" in value) and value.keys() <= {"label", "set", "value"}:
+    if isinstance(value, dict) and ("set" in value or "value" in value) and value.keys() <= _KEYS_OF_LEVEL:
         overrides = value.get("set", {})
         if not isinstance(overrides, dict):
             raise ValueError("set is not a table: write set = { path = value }")
@@ -432,6 +435,9 @@ def _parse_level(value: Any, paths: tuple[str, ...]) -> LabelledOverrides:
             raise ValueError(f"label is {format_value(label)}: write a text")
         return label or label_for(value.get("value", overrides)), overrides
     if not paths:
+        if isinstance(value, dict) and isinstance(value.get("set"), dict):
+            unknown = next(key for key in value if key not in _KEYS_OF_LEVEL)
+            raise ValueError(f'"{unknown}" is no key that is known here: {did_you_mean(unknown, _KEYS_OF_LEVEL)}')
         if not isinstance(value, dict) or not value:
             raise ValueError(
                 f"got {format_value(value)}: the factor has no path, so write {{ label = …, set = {{ path = value }} }}"
@@ -576,7 +582,7 @@ def experiment_of(
             problems += error.problems
             continue
         factors.append(factor)
-        problems += _path_problems(factor, document, fields, place, kind)
+        problems += _path_problems(factor, document, fields, place, kind, factor_table)
     problems += _table_problems(table, factors)
     problems += _load_problems(document, factors) if not problems else []
     design = None
@@ -661,7 +667,7 @@ def _load_document(table: ExperimentFile, subject: str, folder: Path) -> tuple[d
 
 
 def _path_problems(
-    factor: Factor, document: Mapping[str, Any], fields: type[BaseModel], place: str, kind: str
+    factor: Factor, document: Mapping[str, Any], fields: type[BaseModel], place: str, kind: str, table: FactorTable
 ) -> list[Problem]:
     """Return a problem for each path of a factor that the document does not know, with the nearest names."""
     from routecast.router.variants import vary
@@ -675,8 +681,22 @@ def _path_problems(
         except ModelProblem as error:
             faults = error.problems
         for fault in faults:
-            problems.setdefault(fault.place, Problem(f"{place}.path", f"{format_value(fault.place)}: {fault.message}"))
+            where = _place_of_path(table, fault.place)
+            message = f"{format_value(fault.place)}: {fault.message}"
+            problems.setdefault(fault.place, Problem(f"{place}.{where}", message))
     return list(problems.values())
+
+
+def _place_of_path(table: FactorTable, path: str) -> str:
+    """Return the key of a factor's table that holds a path of the varied file."""
+    if path == table.path:
+        return "path"
+    if path in table.paths:
+        return f"paths[{table.paths.index(path)}]"
+    for number, level in enumerate(table.levels):
+        if isinstance(level, dict) and path in (changes := level.get("set", level)):
+            return f"levels[{number}]{'.set' if changes is not level else ''}"
+    return "path"
 
 
 def _table_problems(table: ExperimentTable, factors: Sequence[Factor]) -> list[Problem]:

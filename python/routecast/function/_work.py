@@ -77,7 +77,7 @@ def _evaluated(
             continue
         unknown = sorted(formula.names - variables.keys())
         if unknown:
-            hint = did_you_mean(unknown[0], variables)
+            hint = did_you_mean(unknown[0], filter(str.isidentifier, variables))
             problems.append(Problem(parameter_place, f'formula "{formula.text}" names "{unknown[0]}": {hint}'))
             continue
         try:

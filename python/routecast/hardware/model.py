@@ -112,7 +112,7 @@ def _formula(cost: Any) -> Formula:
     return formula
 
 
-_ALLOWED = 'give a number or a formula, such as 12 or "5 * ceil(b/8)"'
+_ALLOWED = 'give a number or a formula, such as 1 or "ceil(20 / 64)"'
 FormulaText = Annotated[Formula, _ParsedFormula(_formula, parsed_type=Formula)]
 
 

@@ -34,10 +34,18 @@ _TOML_MESSAGES = {
     "string_type": 'must be a text: "…"',
     **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
 }
 """Messages in the terms of TOML for faults that pydantic reports in the terms of Python, by kind of fault."""
 
-_OUT_OF_RANGE = {"greater_than", "greater_than_equal", "less_than_equal"}
+_OUT_OF_RANGE = {
+    "greater_than": ("gt", ">"),
+    "greater_than_equal": ("ge", ">="),
+    "less_than": ("lt", "<"),
+    "less_than_equal": ("le", "<="),
+}
+"""By kind of fault, pydantic's name of the limit and its sign."""
+_UNION_MEMBER = re.compile(r"[\[(]|^(?:str|int|float|bool|constrained-\w+|[A-Z]\w+)$")
 _Model = TypeVar("_Model")
 
 
@@ -77,7 +85,7 @@ def validated(model: type[_Model], data: Mapping[str, Any], subject: str) -> _Mo
     try:
         return cast("_Model", adapter(model).validate_python(data))
     except ValidationError as problem:
-        raise FileProblem(subject, _problems(problem, model)) from problem
+        raise FileProblem(subject, _problems(problem, model, data)) from problem
     except RecursionError as problem:
         raise FileProblem(subject, [Problem("", "is nested too deeply")]) from problem
 
@@ -128,7 +136,7 @@ def _is_short(values: Sequence[object]) -> bool:
     )
 
 
-def _problems(error: ValidationError, model: type) -> list[Problem]:
+def _problems(error: ValidationError, model: type, data: Mapping[str, Any]) -> list[Problem]:
     problems = []
     listed: set[str] = set()
     faults = error.errors(include_url=False, include_context=True)
@@ -152,10 +160,15 @@ def _problems(error: ValidationError, model: type) -> list[Problem]:
             message = f"got {format_value(fault['input'])}: {did_you_mean(str(fault['input']), expected)}"
         elif kind in {"quantity", "value"}:
             message = fault["msg"]
-        elif kind in _OUT_OF_RANGE and (allowed := _range_at(model, location)):
-            message = allowed.problem(fault["input"])
+        elif kind in _OUT_OF_RANGE:
+            allowed = _range_at(model, location)
+            message = allowed.problem(fault["input"]) if allowed else _out_of_range(fault, model)
         elif kind == "too_long":
             message = f"has {len(fault['input'])} entries: at most {fault['ctx']['max_length']}"
+        elif kind == "too_short":
+            message = f"has {len(fault['input']) or 'no'} entries: give at least {fault['ctx']['min_length']}"
+        elif kind == "string_too_long":
+            message = f"has {len(fault['input'])} characters: at most {fault['ctx']['max_length']}"
         elif kind == "value_error":  # a check of a whole table, whose message is complete
             message = str(fault["ctx"]["error"])
         elif kind in {"list_type", "tuple_type"} and isinstance(fault["input"], dict):
@@ -164,8 +177,49 @@ def _problems(error: ValidationError, model: type) -> list[Problem]:
         else:
             text = _TOML_MESSAGES.get(kind) or f"{fault['msg'][:1].lower()}{fault['msg'][1:]}"
             message = f"got {format_value(fault['input'])}: {text}"
-        problems.append(Problem(place_of(location), message))
+        problems.append(Problem(place_of(_in_file(location, data)), message))
     return list(dict.fromkeys(problems))  # two fields may be read from one key
+
+
+def _out_of_range(fault: Mapping[str, Any], model: type) -> str:
+    """Describe a number that is outside the range of a pydantic field; all limits of the field are named."""
+    location = fault["loc"]
+    fields = getattr(_table_in(_annotation_at(model, location[:-1])), "model_fields", {})
+    field = next((field for name, field in fields.items() if location[-1] in (name, field.alias)), None)
+    known = fields_at(model, location[:-1]).get(str(location[-1]))
+    notes = [*(field.metadata if field else ()), *_notes_of(known.annotation if known else None)]
+    limits = [
+        f"{sign} {limit:.15g}"
+        for name, sign in _OUT_OF_RANGE.values()
+        for limit in [next((getattr(note, name) for note in notes if hasattr(note, name)), None)]
+        if limit is not None
+    ]
+    name, sign = _OUT_OF_RANGE[fault["type"]]
+    allowed = " and ".join(limits or [f"{sign} {fault['ctx'][name]:.15g}"])
+    return f"got {format_value(fault['input'])}: allowed is a number {allowed}"
+
+
+def _notes_of(annotation: object) -> list[object]:
+    """Return the limits that pydantic keeps in the members of an annotation."""
+    notes: list[object] = [annotation, *getattr(annotation, "metadata", ())]
+    for member in typing.get_args(annotation):
+        notes += _notes_of(member)
+    return notes
+
+
+def _in_file(location: Sequence[int | str], data: object) -> list[int | str]:
+    """Leave out the members of unions, which pydantic writes into a path and a file does not have."""
+    steps: list[int | str] = []
+    for step in location:
+        if isinstance(data, Mapping):
+            is_there, data = step in data, data.get(step)
+        elif isinstance(data, list | tuple) and isinstance(step, int):
+            is_there, data = True, data[step] if step < len(data) else None
+        else:
+            is_there = False
+        if is_there or not _UNION_MEMBER.search(str(step)):
+            steps.append(step)
+    return steps
 
 
 def fields_at(model: type, location: Sequence[int | str]) -> dict[str, KnownKey]:

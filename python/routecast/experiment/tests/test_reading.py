@@ -81,6 +81,15 @@ def test_a_path_that_leads_nowhere_is_reported_the_nearest_name() -> None:
     assert 'did you mean "cores"?' in problems["factor[0].path"]
 
 
+def test_a_wrong_path_or_key_of_a_level_is_reported_at_the_level_that_has_it() -> None:
+    changes = '{ label = "a", set = { cores = 1 } }, { LABEL = "b", set = { KEY = 2 } }'
+    factor = f'[[factor]]\nname = "cores"\nlevels = [{changes}]\n'
+    problems = faults(HEAD + factor.replace("LABEL", "label").replace("KEY", "coers") + CAPACITY)
+    assert 'did you mean "cores"?' in problems["factor[0].levels[1].set"]
+    problems = faults(HEAD + factor.replace("LABEL", "labelx").replace("KEY", "cores") + CAPACITY)
+    assert 'did you mean "label"?' in problems["factor[0].levels[1]"]
+
+
 def test_all_faults_are_reported_at_once_each_with_its_place() -> None:
     wrong = HEAD + CORES.replace("[2, 4]", "[2]") + QUEUE.replace('path = "queue"', 'path = "queu"')
     problems = faults(wrong + '[[response]]\nname = "y"\nof = "latency.p98_s"\n')

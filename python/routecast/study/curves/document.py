@@ -302,21 +302,27 @@ def _router_problems(study: CurveStudy, figure: FigureTable, curve: Curve, at: s
     def build(document: Mapping[str, Any], subject: str) -> RouterModel:
         return build_router(document, subject=subject, folder=folder)[0]
 
+    def router_faults() -> set[str]:
+        """Return the problems of the router without the values of the curve."""
+        try:
+            build(study.router[curve.router], curve.router)
+        except RoutecastError as problem:
+            return {str(fault) for fault in problems_at(router, problem)}
+        return set()
+
+    router = f"router.{curve.router}"
     try:
         document = document_of(study, curve, {})
     except RoutecastError as problem:
-        return problems_at(f"{at}.set", problem)
-    router = f"router.{curve.router}"
+        own = router_faults()
+        pairs = zip(problems_at(router, problem), problems_at(f"{at}.set", problem), strict=True)
+        return [fault if str(fault) in own else of_curve for fault, of_curve in pairs]
     try:
         model = build(document, f'curve "{curve.name}"')
     except RoutecastError as problem:
-        router_faults: set[str] = set()  # problems of the router without the values of the curve
-        try:
-            build(study.router[curve.router], curve.router)
-        except RoutecastError as router_problem:
-            router_faults = {str(fault) for fault in problems_at(router, router_problem)}
+        own = router_faults()
         return [
-            fault if str(fault) in router_faults else Problem(f"{at}: {fault.place}", fault.message)
+            fault if str(fault) in own else Problem(f"{at}: {fault.place}", fault.message)
             for fault in problems_at(router, problem)
         ]
     try:
