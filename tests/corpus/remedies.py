@@ -26,6 +26,8 @@ Change = Callable[[Document], object]
 _DEEPEST = 4
 """Messages that are followed one after the other, from the one that a file got first."""
 _LONGEST_S = 10
+_EXAMPLES = {"such as", "other forms", "did you mean"}
+"""Classes whose values a message writes out: after one of them, no message names another example."""
 _KEY = re.compile(r"is no key|no such option|is no parameter|no such table|is the source of a value")
 _NESTED = re.compile(r"^[a-z_]+(?:\.[\w-]+|\[[^\]]*\])+: ")
 
@@ -257,7 +259,7 @@ def _targets(spot: Spot, _: re.Match[str]) -> Iterator[Change]:
 
 def _value_or_range(spot: Spot, _: re.Match[str]) -> Iterator[Change]:
     for key, value in (("value", 1.0), ("range", [0.0, 1.0]), ("permitted", [0.0, 1.0])):
-        yield (lambda document, key=key, value=value: _at(document, spot.path).__setitem__(key, value))
+        yield _added(spot, key, value)
 
 
 def _organisation(spot: Spot, match: re.Match[str]) -> Iterator[Change]:
@@ -275,8 +277,8 @@ def _add_here(spot: Spot, match: re.Match[str]) -> Iterator[Change]:
         yield _added(spot, key)
 
 
-def _added(spot: Spot, key: str) -> Change:
-    return lambda document: _put(document, (*spot.path, key), "x")
+def _added(spot: Spot, key: str, value: Any = "x") -> Change:
+    return lambda document: _put(document, (*spot.path, key), value)
 
 
 def _cost_as_time(_: Spot, __: re.Match[str]) -> Iterator[Change]:
@@ -390,7 +392,7 @@ RULES: tuple[Rule, ...] = tuple(
         ("organisation", r'is for organisation "(\w+)"', _organisation),
         ("give", r"give \w+, or leave its source out", _given),
         ("give", r"give (pattern), task_graph, matrix or flows", _add_here),
-        ("give", r"give two or more", _items_two),
+        ("give", r"give two or more|give the lowest and the highest", _items_two),
         ("give", r"give a multiple of that", _multiple),
         ("give", r"give a load of the case, ([\d.]+)", _values),
         ("give", r"name the blocks that its threads run", _block_names),
@@ -405,6 +407,16 @@ RULES: tuple[Rule, ...] = tuple(
         ("leave out", r"leave (?:them|its source|it) out|or not given", _drop),
     )
 )
+
+
+_INDEPENDENT = (
+    re.compile(r"needs? .*stages|the stages need|each (?:address|segment) has its own|is not in \d+\."),
+    re.compile(r"less than 1 can|is less than idle_power|needs chains whose last stage|but no server has a price"),
+    re.compile(r"there is no file '(?:text|x)'|is not among the values|has one level|write a number of flows"),
+    re.compile(r"names \"[^\"]+\": known are|the factor has no path"),
+)
+"""What else is wrong at a place after its remedy: another part of the file contradicts the value, or the tried value is
+of the type that the remedy names and stands for a text, a file or a list that only the author knows."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -469,19 +481,23 @@ class Trier:
                         continue
                     yield name, changed
 
-    def works(self, document: Document, problem: Problem, fault: Path_, before: Any, depth: int = 1) -> str:
+    def works(self, document: Document, problem: Problem, fault: Path_, before: Any, name: str, depth: int = 1) -> str:
         """Return nothing where a changed document has no message at the place, or one whose remedy works."""
         now = self.problems(document)
-        here = [each for each in now if _place(each) == _place(problem)]
+        here = [
+            each
+            for each in now
+            if _place(each) == _place(problem) and not any(cause.search(str(each)) for cause in _INDEPENDENT)
+        ]
         for each in here:
             if _template(each.message) == _template(problem.message) and classes_of(each.message)[:1] not in (
                 ["missing"],
             ):
                 return str(each)
-            if depth == _DEEPEST:
+            if depth == _DEEPEST or (name in _EXAMPLES and name in classes_of(each.message)):
                 return str(each)
             after = list(self.candidates(document, each, fault, before))
-            if not any(not self.works(changed, each, fault, before, depth + 1) for _, changed in after):
+            if not any(not self.works(changed, each, fault, before, cls, depth + 1) for cls, changed in after):
                 return str(each)
         return ""
 
