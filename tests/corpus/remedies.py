@@ -74,7 +74,9 @@ class Spot:
         if isinstance(value, str) and wrong and wrong[1] in value:
             return self.put(value.replace(wrong[1], name))
         if isinstance(value, dict) and wrong and wrong[1] in value:
-            return lambda document: (table := _at(document, self.path)).__setitem__(name, table.pop(wrong[1]))
+            # A suggestion is of the last name of a path.
+            whole = f"{wrong[1].rpartition('.')[0]}.{name}".removeprefix(".")
+            return lambda document: (table := _at(document, self.path)).__setitem__(whole, table.pop(wrong[1]))
         if _KEY.search(self.message):
             table = _at(self.document, self.path[:-1])
             return None if name in table else self.rename(name)
