@@ -471,6 +471,10 @@ class Trier:
         nested = _NESTED.match(problem.message)
         path = None if nested or not problem.place else resolve(document, problem.place)
         message = problem.message[nested.end() :] if nested else problem.message
+        if ": " in problem.place:
+            # The place of a curve and, after it, of its router: the key is in the table that was made faulty.
+            last = problem.place.rpartition(".")[2]
+            path = (*fault[:-1], last) if _KEY.search(message) else fault
         spot = Spot(path=path or fault, before=before, document=document, message=message)
         for name, pattern, apply in RULES:
             for match in pattern.finditer(message):

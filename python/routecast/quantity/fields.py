@@ -171,7 +171,11 @@ def _span(text: str) -> float:
 
 
 def _time_per_byte(text: str) -> float:
-    cycles, seconds = quantity.parse_cost_per_byte(text)
+    try:
+        cycles, seconds = quantity.parse_cost_per_byte(text)
+    except QuantityProblem as problem:
+        message = problem.message.replace('a number of cycles per byte such as "1.5 cycles/B" or ', "")
+        raise QuantityProblem(problem.text, message) from None
     if cycles:
         raise QuantityProblem(text, f'got "{text}": give a time per byte, such as "0.1 ns/B"')
     return seconds
