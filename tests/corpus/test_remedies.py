@@ -192,7 +192,7 @@ def tried(file: Path, folder: Path, *, most: int | None = None) -> Outcome:
     return outcome
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("file", files(), ids=subject)
 def test_every_remedy_of_a_faulty_file_works(file: Path, tmp_path: Path) -> None:
     outcome = tried(file, tmp_path)
