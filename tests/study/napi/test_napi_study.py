@@ -206,7 +206,7 @@ def test_the_published_polynomial_makes_packets_dearer_between_two_and_seven_ten
         ('file = "idle.csv"', 'file = "idel.csv"', "idle[0].file", "idel.csv"),
         ('samples = "clock.csv"', 'samples = "none.csv"', "clock.samples", "none.csv"),
         ('saturation = "700 kpps"', 'saturation = "2 Mpps"', "form.saturation", "below the maximum"),
-        ("memory = [0.2]", "memory = [1.0]", "clock.memory[0]", "less than 1"),
+        ("memory = [0.2]", "memory = [1.0]", "clock.memory[0]", "number < 1"),
         ('name = "toy"\ntitle = "A toy"\nrun', 'name = "toy"\nrun', "title", ""),
     ],
 )

@@ -54,7 +54,7 @@ class Script:
                 {
                     "name": name,
                     "state": self.states[name],
-                    "seen_unix_s": 0.0,
+                    "seen_unix_s": time.time(),
                     "fault": self.faults.get(name, ""),
                     "weight": 1.0,
                     "cap_pps": None,
@@ -71,7 +71,7 @@ class Script:
                 {
                     "name": name,
                     "state": self.states[name],
-                    "seen_unix_s": 0.0,
+                    "seen_unix_s": time.time(),
                     "fault": self.faults.get(name, ""),
                     "epoch": 7,
                     "dropped": {"no_member": 0},
