@@ -15,7 +15,7 @@ from typing import Any
 from routecast._core import LoadBalancer
 from routecast.multistage._layout import Layout, octets
 from routecast.multistage._membership import Membership
-from routecast.multistage._wiring import raw_socket
+from routecast.multistage._wiring import close_at_once, raw_socket
 from routecast.multistage.protocol.watch import BalancerView, MemberView
 from routecast.testbed.netns import FOLDER
 
@@ -185,9 +185,7 @@ class Balancer:
 
     def close(self) -> None:
         """Release the load balancer; its programs stay as long as their pins."""
-        for handle in self._sockets.values():
-            handle.close()
-        self.plane.close()
+        close_at_once([*self._sockets.values(), self.plane])
 
 
 def _ethernet(to: str, source: str, kind: int) -> bytes:

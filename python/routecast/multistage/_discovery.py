@@ -10,11 +10,13 @@ import ctypes
 import ipaddress
 import socket
 import struct
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from routecast.multistage._balancer import Balancer, checksum
 from routecast.multistage._layout import Layout, octets
+from routecast.multistage._wiring import close_at_once
 from routecast.testbed.netns import inside
 
 __all__ = ["Claim", "Discovery", "claim_of_arp", "claim_of_discovery", "solicitation"]
@@ -140,18 +142,21 @@ class Discovery:
             for s in range(len(layout.file.segment))
             for kind in (_ARP, _IPV6)
         ]
+        self._empty_s = [time.monotonic()] * len(self._sockets)
 
-    def claims(self) -> Iterator[tuple[int, Claim]]:
-        """Yield network and claim of the frames that have come, without waiting."""
-        for segment, kind, handle in self._sockets:
+    def claims(self, now_s: float) -> Iterator[tuple[int, Claim, float]]:
+        """Yield network and claim of the frames that have come, without waiting, and when each came at the earliest."""
+        for place, (segment, kind, handle) in enumerate(self._sockets):
             parse = claim_of_arp if kind == _ARP else claim_of_discovery
+            since_s = self._empty_s[place]
             for _ in range(_MAX_FRAMES):
                 try:
                     frame, address = handle.recvfrom(512)
                 except OSError:  # nothing more, or the interface is down
+                    self._empty_s[place] = now_s
                     break
                 if address[2] != _OUTGOING and (claim := parse(frame, self._own)) is not None:
-                    yield segment, claim
+                    yield segment, claim, since_s
 
     def ask(self, balancer: Balancer, segment: int, address: str, to: str | None) -> None:
         """Send a solicitation; see :func:`solicitation`."""
@@ -164,8 +169,7 @@ class Discovery:
 
     def close(self) -> None:
         """Close the sockets."""
-        for _, _, handle in self._sockets:
-            handle.close()
+        close_at_once(handle for _, _, handle in self._sockets)
 
 
 def _listen(interface: str, kind: int) -> socket.socket:

@@ -19,6 +19,7 @@ from routecast.multistage._layout import Layout, octets
 from routecast.multistage._membership import Member
 from routecast.multistage._wiring import (
     add_addresses,
+    close_at_once,
     remove_addresses,
     repair_router,
     set_links,
@@ -99,14 +100,9 @@ class Elements:
 
     def close(self) -> None:
         """Close everything; the programs go on as long as their pins are there."""
-        for losses in self._losses.values():
-            for loss in losses:
-                loss.close()
-        if self._discovery is not None:
-            self._discovery.close()
-        handles: list[MemberGate | Balancer] = [*self.gates.values(), *self.balancers.values()]
-        for handle in handles:
-            handle.close()
+        losses = (loss for losses in self._losses.values() for loss in losses)
+        discovery = [] if self._discovery is None else [self._discovery]
+        close_at_once([*losses, *discovery, *self.gates.values(), *self.balancers.values()])
         self.balancers, self.gates, self._netlinks, self._losses, self._discovery = {}, {}, {}, {}, None
 
     # ------------------------------------------------------------------ what is seen
@@ -120,9 +116,15 @@ class Elements:
         table, now_s = self.machine.neighbours, time.monotonic()
         result: list[actions.Action] = []
         if self._discovery is not None:
-            for segment, claim in self._discovery.claims():
+            for segment, claim, since_s in self._discovery.claims(now_s):
                 result += table.hear(
-                    segment, claim.address, claim.mac, now_s, is_for_us=claim.is_for_us, is_probe=claim.is_probe
+                    segment,
+                    claim.address,
+                    claim.mac,
+                    now_s,
+                    is_for_us=claim.is_for_us,
+                    is_probe=claim.is_probe,
+                    since_s=since_s,
                 )
         for name in self.machine.membership.members:
             for _, address in self._netlinks[name].lookups(_MAX_LOOK_UPS):

@@ -49,8 +49,8 @@ _ANNOUNCE_OFTEN_EVERY_S = 0.02
 _ANNOUNCE_OFTEN_FOR_S = 1.0
 _ASKS_MEMBERS_AFTER = 2
 """Calls without an answer after which a standby asks the members whether it could take over."""
-_LEARNS_S = 1.0
-"""Time after the start in which unknown neighbours that elements have are looked up instead of removed, s."""
+_LEARNS_ROUNDS = 10
+"""Rounds after the start in which unknown neighbours that elements have are looked up instead of removed."""
 _DIFFERENCES = 2
 """Audits in a row with differences that a repair did not mend, until a member gets no flows."""
 _TOLD_DIFFERENCES = 3
@@ -111,7 +111,8 @@ class Machine:
         self._paths: tuple[str, ...] = ()
         self._probes_dead = False
         self._drained: set[str] = set()
-        self._now_s = self._learns_until_s = 0.0
+        self._now_s = 0.0
+        self._learns_rounds = 0
 
     # ------------------------------------------------------------------ beginning
 
@@ -125,7 +126,7 @@ class Machine:
             self.membership.active = self.settings.balancers[0]
         for key in self._due:
             self._due[key] = now_s
-        self._now_s, self._learns_until_s = now_s, now_s + _LEARNS_S
+        self._now_s, self._learns_rounds = now_s, _LEARNS_ROUNDS
         actions = [*self._activate(self.membership.active, now_s)]
         for name, member in self.membership.members.items():
             actions += self._judged(name, member.number)
@@ -197,6 +198,7 @@ class Machine:
 
     @staticmethod
     def _died(name: str, watch: MemberWatch, why: str) -> Iterator[Action]:
+        watch.path_is_out = True
         if not (watch.is_dead and watch.is_silent):  # not the second verdict on one death
             watch.silences += watch.is_silent
             yield Event(name, "dead", why)
@@ -208,6 +210,10 @@ class Machine:
         self._now_s = now_s
         actions: list[Action] = []
         if self._is_due("probe", PROBE_EVERY_S, now_s):
+            if self._learns_rounds:
+                self._learns_rounds -= 1
+                if not self._learns_rounds:  # what is unknown now goes
+                    self._due["audit"] = now_s
             actions += self._judge(now_s)
             actions += self._end_drains(now_s)
             numbers = tuple(member.number for member in self.membership.members.values())
@@ -494,7 +500,7 @@ class Machine:
     @property
     def is_learning(self) -> bool:
         """Whether the process has just begun, so that what it does not know may be right."""
-        return self._now_s < self._learns_until_s
+        return self._learns_rounds > 0
 
     def differences_of(self, lines: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the lines that a back-end router's tables lack, and those that they should not have."""
@@ -713,6 +719,7 @@ class Machine:
     def pass_idle(self, until_s: float) -> None:
         """Let time pass in which every element answers; only where :attr:`is_idle`, and as ticking would leave it."""
         rounds = self._rounds("probe", PROBE_EVERY_S, until_s)
+        self._learns_rounds = max(self._learns_rounds - rounds, 0)
         for watch in self.members.values():
             watch.seen_s = until_s
             watch.in_a_row += rounds

@@ -233,12 +233,21 @@ class NeighbourTable:
         return [Solicit(segment, address)]
 
     def hear(
-        self, segment: int, address: str, mac: str, now_s: float, *, is_for_us: bool, is_probe: bool = False
+        self,
+        segment: int,
+        address: str,
+        mac: str,
+        now_s: float,
+        *,
+        is_for_us: bool,
+        is_probe: bool = False,
+        since_s: float | None = None,
     ) -> list[Action]:
         """Take in an ARP frame or a message of neighbour discovery that says that ``mac`` has ``address``.
 
         ``is_for_us``: it answers the router or asks for it, so that an unknown neighbour becomes known; ``is_probe``:
-        it only asks whether somebody has the address (RFC 5227 sec. 2.1.1, RFC 4862 sec. 5.4), and claims nothing.
+        it only asks whether somebody has the address (RFC 5227 sec. 2.1.1, RFC 4862 sec. 5.4), and claims nothing;
+        ``since_s``: when it came at the earliest, where it may have waited, for it confirms nothing later than that.
         """
         if is_probe:
             return []
@@ -261,7 +270,7 @@ class NeighbourTable:
             return self._tell(segment, mac, f"{mac} claims {address} of the network {name}", now_s)
         entry = self.entries.get(address)
         if entry is not None:
-            return self._hear_known(entry, mac, now_s)
+            return self._hear_known(entry, mac, now_s, now_s if since_s is None else since_s)
         if not is_for_us and address not in self._asked[segment]:
             return []
         if self._is_foreign_mac(mac, segment):
@@ -301,7 +310,7 @@ class NeighbourTable:
                 entry.due_s = entry.confirmed_s + REACHABLE_S
                 self._push(entry.due_s, entry.address)
 
-    def _hear_known(self, entry: Entry, mac: str, now_s: float) -> list[Action]:
+    def _hear_known(self, entry: Entry, mac: str, now_s: float, since_s: float) -> list[Action]:
         segment, address = entry.segment, entry.address
         if mac == entry.mac:
             actions: list[Action] = []
@@ -310,8 +319,8 @@ class NeighbourTable:
                 message = f"{entry.claim} claims {address}, which {entry.mac} has and answers for"
                 actions = self._tell(segment, entry.claim, message, now_s)
             if not entry.is_static:
-                entry.confirmed_s, entry.asked, entry.claim = now_s, 0, ""
-                self._schedule(entry, now_s + REACHABLE_S)
+                entry.confirmed_s, entry.asked, entry.claim = max(entry.confirmed_s, since_s), 0, ""
+                self._schedule(entry, entry.confirmed_s + REACHABLE_S)
             return actions
         if self._is_foreign_mac(mac, segment):
             self.counts[segment]["foreign"] += 1
@@ -324,7 +333,7 @@ class NeighbourTable:
         if entry.claim:
             entry.claim = mac
             return []
-        entry.claim, entry.claim_asks = mac, 0
+        entry.claim, entry.claim_asks = mac, entry.asked  # so often it has not answered already
         self._schedule(entry, now_s)
         return self._step(entry, now_s)
 

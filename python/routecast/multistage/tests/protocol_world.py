@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import heapq
 import random
+from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -256,6 +257,8 @@ class World:
         self._seen_since_s = -1e9
         self._pairs = {p: {n: f"{p} br{n}" for n in self._by_number} for p in self.settings.balancers}
         self._next_burst_s = 5.0
+        self._empty_s = [0.0] * self.segments
+        self._off_s: list[float] = []
         self.boot(is_first=True)
 
     # ------------------------------------------------------------------ parts
@@ -326,6 +329,7 @@ class World:
             for _, address, *_ in queue:
                 self.disturb(address)
             queue.clear()
+        self._empty_s = [self.now_s] * self.segments
         self.lookups.clear()
         self._since.clear()
         self.entry_before.clear()
@@ -357,7 +361,14 @@ class World:
                 for _ in range(min(len(queue), _FRAMES_A_TICK)):
                     at, address, mac, is_for_us, is_probe = queue.popleft()
                     assert at == segment
-                    self.do(table.hear(segment, address, mac, self.now_s, is_for_us=is_for_us, is_probe=is_probe))
+                    since_s = self._empty_s[segment]
+                    self.do(
+                        table.hear(
+                            segment, address, mac, self.now_s, is_for_us=is_for_us, is_probe=is_probe, since_s=since_s
+                        )
+                    )
+                if not queue:
+                    self._empty_s[segment] = self.now_s
             for _ in range(min(len(self.lookups), _FRAMES_A_TICK)):
                 self.do(table.want(self.lookups.popleft(), self.now_s))
             self.do(machine.tick(self.now_s))
@@ -367,6 +378,9 @@ class World:
     def verb(self, run: Callable[[Machine], Iterable[actions.Action]]) -> None:
         """Carry out what an operator asks, if the process is there and the machine allows it."""
         if self.machine is None:
+            return
+        if not self.is_up:
+            self.after(TICK_S, lambda: self.verb(run))
             return
         try:
             self.do(run(self.machine))
@@ -397,7 +411,7 @@ class World:
             is_off = bool(plane.fault) or plane.cut == 0
             if (
                 is_off
-                and self.now_s - self.upset_s.get(plane.name, -1e9) > (MISSED_CALLS + 1) * CALL_EVERY_S + _SLACK_S
+                and self._ran_s(self.upset_s.get(plane.name, -1e9)) > (MISSED_CALLS + 1) * CALL_EVERY_S + _SLACK_S
             ):
                 self.violate(f"{plane.name} takes over, which no member hears")
         if self.on_event is not None:
@@ -752,6 +766,8 @@ class World:
         if self.is_up:
             self.running_s += TICK_S
             self.step()
+        else:
+            self._off_s.append(self.now_s)
         self._ticks += 1
         if self._ticks % 3 == 0 and self.is_up:
             self.check()
@@ -777,6 +793,7 @@ class World:
         self.running_s += until_s - self.now_s
         self.now_s = until_s
         self.machine.pass_idle(until_s)
+        self._empty_s = [until_s] * self.segments
         for plane in self.planes.values():
             for view in plane.members.values():
                 view.returned += 1
@@ -860,7 +877,10 @@ class World:
         body, rng = self.rng.choice([*self.bodies.values()]), self.rng
         if body.blocked >= 0:
             return
-        body.is_mixed = bool(body.fault or body.loss_ratio)
+        is_whole = body.routes == self.configured and (
+            self.machine is None or self._holds(body, self.machine.neighbours.entries)
+        )
+        body.is_mixed = bool(body.fault or body.loss_ratio) or not is_whole
         body.blocked = rng.choice((2 * rng.randrange(self.segments), 32 + rng.randrange(self.segments)))
         self.say(f"{body.name}: path {body.blocked} blocked")
         self.upset_s[body.name] = self.now_s
@@ -938,8 +958,7 @@ class World:
         if self.machine is not None:  # what was right until now has its whole time again
             if plane.macs.keys() == {entry.mac for entry in self.machine.neighbours.entries.values()}:
                 self._since.pop(("tables of neighbours", plane.name), None)
-            if (plane.epoch, plane.rows) == (self.machine.membership.epoch, self.machine.publication().weights):
-                self._since.pop(("two tables", plane.name), None)
+            self._give_whole_time_to_tables(plane, self.machine)
         what = rng.randrange(3)
         if what == 0:
             plane.rows = plane.rows[1:]
@@ -948,9 +967,16 @@ class World:
         else:
             plane.macs[self.new_mac()] = 0
 
+    def _give_whole_time_to_tables(self, plane: Plane, machine: Machine) -> None:
+        """Let the bound of a table count from now if it is right, which no check may have seen."""
+        if (plane.epoch, plane.rows) == (machine.membership.epoch, machine.publication().weights):
+            self._since.pop(("two tables", plane.name), None)
+
     def lose_publish(self) -> None:
         """Let a new table not reach one load balancer."""
         self.loses_publish = self.rng.choice([*self.planes])
+        if self.machine is not None:
+            self._give_whole_time_to_tables(self.planes[self.loses_publish], self.machine)
         self.change_members("weight")
         self.loses_publish = ""
 
@@ -1037,8 +1063,8 @@ class World:
                         entry = self.machine.neighbours.entries.get(theirs)
                         if host.mac == mac and (entry is None or entry.mac != mac):
                             self.disturb(theirs, GONE_S)
-                            self.announced.pop(address, None)  # two claim it, as on the right segment
-            if kind == "right segment":
+            is_foreign = kind == "MAC of another network"
+            if kind == "right segment" or (is_foreign and not self._is_in_use_elsewhere(mac, segment)):
                 self.announced.pop(address, None)  # two claim it, and whose it is cannot be known
             self.frame(segment, address, mac, is_for_us=is_for_us, is_probe=is_probe)
             if left:
@@ -1047,6 +1073,11 @@ class World:
                 self._faulty -= 1
 
         send(rng.choice((0, 2, 10)))
+
+    def _is_in_use_elsewhere(self, mac: str, segment: int) -> bool:
+        """Return whether the process knows a MAC address on another network, so that a claim of it is refused."""
+        entries = {} if self.machine is None else self.machine.neighbours.entries
+        return any(entry.mac == mac and entry.segment != segment for entry in entries.values())
 
     def flood(self) -> None:
         """Let back-end routers look up many addresses that nobody has, for a while, in which hosts may move."""
@@ -1151,9 +1182,13 @@ class World:
             return
         key = (what, whom)
         since_s = self._now_bad[key] = self._since.get(key, self.running_s)
-        over_s = min(self.running_s - since_s, self.now_s - not_before_s)
+        over_s = min(self.running_s - since_s, self._ran_s(not_before_s))
         if over_s > bound_s:
             self.violate(f"{what}: {whom}, for {over_s:.2f} s, {bound_s:.2f} s are allowed")
+
+    def _ran_s(self, since_s: float) -> float:
+        """Return for how long the process has run since a time, s."""
+        return self.now_s - since_s - TICK_S * (len(self._off_s) - bisect_right(self._off_s, since_s))
 
     def check(self) -> None:
         """Check what must hold now."""
@@ -1170,8 +1205,8 @@ class World:
         alive = [plane for plane in planes.values() if not plane.fault]
         sound = [plane for plane in alive if plane.cut < 0]
         seeing = [plane for plane in alive if plane.cut != 0]
-        if not seeing:
-            # When one is back, a round ends that shows it, and the members' rounds begin with the next.
+        if not seeing or not (well or len(seeing) > 1):
+            # When somebody can be heard again, a round ends that shows it, and the members' rounds begin with the next.
             self._seen_since_s = self.now_s + 2 * PROBE_EVERY_S
         self._check_forwarding(alive, sound, well, dead)
         rows = tuple(membership.weights())
@@ -1265,7 +1300,7 @@ class World:
                 if other is not plane:
                     is_late = not other.fault and number in dead and not other.is_out(number) and bool(alive)
                     self.must_end("flags", whom, is_late and other.cut != 0, BOUNDS_S["flags"], self._seen_since_s)
-                is_calm = self.now_s - self.upset_s.get(other.name, -1e9) > AUDIT_EVERY_S + _SLACK_S
+                is_calm = self._ran_s(self.upset_s.get(other.name, -1e9)) > AUDIT_EVERY_S + _SLACK_S
                 is_kept = plane is not None and other is not plane and not other.fault and is_calm
                 is_kept = is_kept and plane is not None and plane.name == machine.membership.active
                 is_kept = is_kept and plane is not None and plane.members[number].is_dead and not other.is_out(number)
@@ -1276,7 +1311,7 @@ class World:
                 state = is_flagged and machine.state_of(body.name, self.now_s) != "differs"
                 self.must_end("flags back", whom, state, BOUNDS_S["flags back"])
             if other is plane:
-                all_out = can and all(other.is_out(number) for number in numbers if number in well)
+                all_out = can and other.cut != 0 and all(other.is_out(number) for number in numbers)
                 self.must_end("no live element", f"{other.name} all", all_out, BOUNDS_S["flags back"])
         for segment, name in enumerate(self.switch):
             is_wrong = plane is not None and name != plane.name and plane.cut != segment + 1 and len(alive) > 0
@@ -1322,12 +1357,12 @@ class World:
         for plane in self.planes.values():
             is_off = not plane.fault and plane.macs != macs
             self.must_end("tables of neighbours", plane.name, is_off, BOUNDS_S["tables of neighbours"])
-            is_calm = self.now_s - self.upset_s.get(plane.name, -1e9) > BOUNDS_S["tables of neighbours"]
+            is_calm = self._ran_s(self.upset_s.get(plane.name, -1e9)) > BOUNDS_S["tables of neighbours"]
             self.must_end("neighbours differ without a fault", plane.name, is_off and is_calm, _SLACK_S)
         for body in self.bodies.values():
             is_off = body.fault != "link" and not body.is_stubborn and not self._holds(body, entries)
             self.must_end("tables of neighbours", body.name, is_off, BOUNDS_S["tables of neighbours"])
-            is_calm = not body.fault and self.now_s - self.upset_s.get(body.name, -1e9) > 2 * AUDIT_EVERY_S + _SLACK_S
+            is_calm = not body.fault and self._ran_s(self.upset_s.get(body.name, -1e9)) > 2 * AUDIT_EVERY_S + _SLACK_S
             self.must_end("neighbours differ without a fault", body.name, is_off and is_calm, _SLACK_S)
 
     @staticmethod

@@ -220,6 +220,29 @@ def test_a_silent_change_is_found_within_five_seconds() -> None:
     assert MOVE_S + 5 * TICK_S < 5.0
 
 
+def test_a_frame_that_waited_confirms_nothing_later_than_when_it_came() -> None:
+    """Seed 10040 of the simulated worlds: the process stalled, and what it read then confirmed a host that had gone."""
+    table = table_of()
+    learn(table)
+    table.hear(0, ADDRESS, HOST, 3.0, is_for_us=True, since_s=0.5)
+    assert table.entries[ADDRESS].confirmed_s == 0.5
+    assert Solicit(0, ADDRESS, HOST) in table.tick(3.0)
+    table.hear(0, ADDRESS, HOST, 3.02, is_for_us=True, since_s=0.2)
+    assert table.entries[ADDRESS].confirmed_s == 0.5
+
+
+def test_solicitations_without_an_answer_before_a_claim_count() -> None:
+    """Seed 10074 of the simulated worlds: a claim while the owner was asked began the whole time anew."""
+    table = table_of()
+    learn(table)
+    run(table, 0.0, REACHABLE_S + 0.4)
+    assert table.entries[ADDRESS].asked == 2
+    table.hear(0, ADDRESS, OTHER, REACHABLE_S + 0.4, is_for_us=True)
+    assert macs(table) == {ADDRESS: HOST}
+    run(table, REACHABLE_S + 0.4, MOVE_S)
+    assert macs(table) == {ADDRESS: OTHER}
+
+
 def test_a_host_that_answers_stays_and_one_that_is_gone_goes() -> None:
     table = table_of()
     learn(table)

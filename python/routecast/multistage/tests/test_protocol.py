@@ -41,6 +41,10 @@ FOUND = {
     415: "a stale count of a balancer that is back is a frame on a path",
     481: "nobody announces a balancer that is back while it is the active one",
     518: "a restored balancer's table is that of a drain which is over",
+    10_040: "frames that waited while the process stalled confirm a host that has gone",
+    10_074: "a claim while the owner is asked begins the whole time anew",
+    30_254: "a short death counts as a round without a frame on a path",
+    30_359: "a process that stalls after its start removes neighbours that it does not know yet",
 }
 """Seeds whose worlds had a violation, and what was wrong.
 
@@ -359,6 +363,31 @@ def test_a_repair_removes_neighbours_from_a_load_balancer_that_nobody_knows() ->
     elements = _FakeElements(router.machine, {"lb1": plane})
     Elements._repair_balancer(elements, "lb1")  # type: ignore[arg-type]
     assert plane.macs == {"02:00:00:00:00:00", "02:00:00:00:00:01"}
+
+
+def test_time_in_which_the_process_had_no_processor_teaches_it_nothing() -> None:
+    """Seed 30359 of the simulated worlds: it stalled after its start, and then removed what it did not know yet."""
+    router = _Well()
+    machine = router.machine
+    machine.tick(0.1)
+    machine.tick(5.0)
+    assert machine.is_learning
+    router.tick_until(6.2)
+    assert not machine.is_learning
+
+
+def test_a_death_between_two_rounds_of_paths_is_no_missing_path() -> None:
+    """Seed 30254 of the simulated worlds: all frames of the round were lost, which says nothing of one path."""
+    router = _Well()
+    router.tick_until(5.2)
+    machine, view = router.machine, router.views["lb0"].members[0]
+    view.is_dead = True
+    machine.observe(router.views, 5.21)
+    view.is_dead = False
+    machine.observe(router.views, 5.22)
+    machine.members["br0"].path_missed = [1] * len(machine.paths())
+    router.tick_until(5.0 + PATHS_EVERY_S + 0.1)
+    assert machine.members["br0"].path_missed == []
 
 
 def test_a_repair_by_a_process_that_has_just_begun_removes_no_neighbour() -> None:

@@ -95,7 +95,7 @@ def test_a_latency_that_no_mapping_meets_is_reported_and_exits_with_1(
         assert run(["plan", "placement", str(file)]) == (0 if met else 1)
         output = " ".join(capsys.readouterr().out.split())
         assert ("The target is NOT MET" in output) is not met
-        assert "Mean latency at 50 kpps: simulated" in output
+        assert "Mean latency at 50 kpps with evenly spaced arrivals: simulated" in output
 
 
 def test_links_that_carry_next_to_nothing_have_a_readable_rate() -> None:
