@@ -137,16 +137,16 @@ class Discovery:
             text.partition("/")[0] for wire in layout.file.segment for text in (wire.ipv4, wire.ipv6) if text
         )
         self._sockets = [
-            (s, kind, inside(balancer.netns, lambda s=s, kind=kind: _listen(layout.port(s), kind)))  # type: ignore[misc]
+            (balancer.name, s, kind, inside(balancer.netns, lambda s=s, kind=kind: _listen(layout.port(s), kind)))  # type: ignore[misc]
             for balancer in balancers
             for s in range(len(layout.file.segment))
             for kind in (_ARP, _IPV6)
         ]
         self._empty_s = [time.monotonic()] * len(self._sockets)
 
-    def claims(self, now_s: float) -> Iterator[tuple[int, Claim, float]]:
-        """Yield network and claim of the frames that have come, without waiting, and when each came at the earliest."""
-        for place, (segment, kind, handle) in enumerate(self._sockets):
+    def claims(self, now_s: float) -> Iterator[tuple[str, int, Claim, float]]:
+        """Yield load balancer, network and claim of the frames that have come, and when each came at the earliest."""
+        for place, (balancer, segment, kind, handle) in enumerate(self._sockets):
             parse = claim_of_arp if kind == _ARP else claim_of_discovery
             since_s = self._empty_s[place]
             for _ in range(_MAX_FRAMES):
@@ -156,7 +156,7 @@ class Discovery:
                     self._empty_s[place] = now_s
                     break
                 if address[2] != _OUTGOING and (claim := parse(frame, self._own)) is not None:
-                    yield segment, claim, since_s
+                    yield balancer, segment, claim, since_s
 
     def ask(self, balancer: Balancer, segment: int, address: str, to: str | None) -> None:
         """Send a solicitation; see :func:`solicitation`."""
@@ -169,7 +169,7 @@ class Discovery:
 
     def close(self) -> None:
         """Close the sockets."""
-        close_at_once(handle for _, _, handle in self._sockets)
+        close_at_once(handle for *_, handle in self._sockets)
 
 
 def _listen(interface: str, kind: int) -> socket.socket:

@@ -116,7 +116,9 @@ class Elements:
         table, now_s = self.machine.neighbours, time.monotonic()
         result: list[actions.Action] = []
         if self._discovery is not None:
-            for segment, claim, since_s in self._discovery.claims(now_s):
+            for balancer, segment, claim, since_s in self._discovery.claims(now_s):
+                if claim.mac not in table.own_macs:
+                    self.machine.hear_on(balancer, segment, now_s)
                 result += table.hear(
                     segment,
                     claim.address,
@@ -189,7 +191,7 @@ class Elements:
                 for balancer in [self.balancers[name]] if name else self.balancers.values():
                     balancer.plane.drain(number, idle_s, deadline_s)
             case actions.Audit():
-                self.do_what_can_be_done(machine.read(self.contents(), self.readings()))
+                self.do_what_can_be_done(machine.read(self.contents(), self.readings(), time.monotonic()))
             case actions.Repair(name, missing, extra):
                 self._repair(name, missing, extra)
             case actions.RepairBalancer(name):

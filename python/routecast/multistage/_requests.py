@@ -277,7 +277,7 @@ class Requests:
         with self._one_at_a_time, self._lock:
             elements, machine, now_s = self._elements, self._machine, time.monotonic()
             if repair:
-                elements.do(machine.read(elements.contents(), elements.readings()))
+                elements.do(machine.read(elements.contents(), elements.readings(), time.monotonic()))
             contents, readings = elements.contents(), elements.readings()
             problems = []
             for name, watch in machine.balancers.items():

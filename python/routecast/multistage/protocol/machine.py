@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -48,7 +48,12 @@ ANNOUNCE_EVERY_S = 1.0
 _ANNOUNCE_OFTEN_EVERY_S = 0.02
 _ANNOUNCE_OFTEN_FOR_S = 1.0
 _ASKS_MEMBERS_AFTER = 2
-"""Calls without an answer after which a standby asks the members whether it could take over."""
+"""Calls without an answer after which a standby asks the members whether it could take over, and the active one is to
+ask neighbours on networks where it does not answer."""
+_HEARD_WITHIN_S = 3 * CALL_EVERY_S
+_LOOKS_AGAIN_S = 0.5
+_FIRST_HOLD_S, _LONGEST_HOLD_S = 1.0, 16.0
+"""Time for which a load balancer that took over for one network keeps it; doubled with each takeover back."""
 _LEARNS_ROUNDS = 10
 """Rounds after the start in which unknown neighbours that elements have are looked up instead of removed."""
 _DIFFERENCES = 2
@@ -111,6 +116,10 @@ class Machine:
         self._paths: tuple[str, ...] = ()
         self._probes_dead = False
         self._drained: set[str] = set()
+        self._heard_on: dict[tuple[str, int], float] = {}
+        self._hold_s: dict[int, float] = {}
+        self._hold_until_s: dict[int, float] = {}
+        self._told_cut: set[tuple[str, int]] = set()
         self._now_s = 0.0
         self._learns_rounds = 0
 
@@ -145,12 +154,15 @@ class Machine:
         had_seen, before = self._has_seen, self._views
         self._views, self._has_seen = views, True
         actions: list[Action] = []
+        back: set[str] = set()
         for name, watch in self.balancers.items():
             view = views.get(name)
             if view is None:
                 continue
-            heard = sum(member.returned for member in view.members.values())
-            if name not in before:  # what it counted before it is back is no sign of now
+            heard = {number: member.returned for number, member in view.members.items()}
+            # A count that fell began anew, so it was away and back between two ticks.
+            if name not in before or any(count < watch.heard.get(number, 0) for number, count in heard.items()):
+                back.add(name)  # what it counted before it is back is no sign of now
                 watch.heard, watch.heard_answers = heard, view.answers
                 self._forget_silent(name)
                 if name == self.membership.active:  # its program may have begun anew, without verdicts
@@ -161,17 +173,16 @@ class Machine:
                         for member in self.membership.members.values()
                         if self._is_draining(member, now_s)
                     ]
-            if heard != watch.heard:
-                watch.heard = heard
-                if heard:  # a count that fell to 0 began anew
-                    watch.heard_s = watch.sign_s = now_s
+            if any(count != watch.heard.get(number, 0) for number, count in heard.items()):
+                watch.heard_s = watch.sign_s = now_s
+            watch.heard = heard
             if view.answers != watch.heard_answers:
                 watch.heard_answers = view.answers
                 if any(view.answers):
                     # The active load balancer answered, and this one heard it.
                     watch.sign_s = self.balancers[self.membership.active].sign_s = now_s
             watch.down = view.down
-        if views.keys() - before.keys():
+        if back:
             for name, member in self.membership.members.items():
                 actions += self._judged(name, member.number)
         actions += self._observe_deaths(views, now_s)
@@ -346,13 +357,59 @@ class Machine:
                 ]
             watch.answers, watch.called = view.answers, True
             missed = max(watch.unanswered, default=0)
+            for place, count in enumerate(watch.unanswered):
+                if not count:
+                    self._hold_s.pop(place, None)
+                    self._told_cut.discard((name, place))
             if missed >= MISSED_CALLS and self._can_take_over(watch, now_s):
-                yield Event(name, "takes over", f"{active} did not answer {missed} calls")
-                yield from self._take_over(name, now_s)
-                return
+                silent = yield from self._where_it_is_needed(name, watch, now_s)
+                if silent:
+                    yield Event(name, "takes over", f"{active} did not answer {missed} calls")
+                    yield from self._take_over(name, now_s)
+                    return
             if missed >= _ASKS_MEMBERS_AFTER:
                 yield Probe(name, numbers)
+            for place, count in enumerate(watch.unanswered[1:], start=1):
+                if _ASKS_MEMBERS_AFTER <= count < MISSED_CALLS:
+                    yield from self.neighbours.ask_some(place - 1, now_s)
             yield Call(name, active)
+
+    def hear_on(self, balancer: str, segment: int, now_s: float) -> None:
+        """Note that a load balancer got a neighbour's frame on a network."""
+        self._heard_on[balancer, segment] = now_s
+
+    def _where_it_is_needed(self, name: str, watch: BalancerWatch, now_s: float) -> Generator[Action, None, list[int]]:
+        """Return the interfaces for which a standby is to take over: on which its calls have no answer.
+
+        On a single network either of the two may be cut off. It is the standby if the active one still gets neighbours'
+        frames there, and it does not matter where no neighbour is known and the standby gets no frame either.
+        """
+        active = self.membership.active
+        silent = [place for place, missed in enumerate(watch.unanswered) if missed >= MISSED_CALLS]
+        if 0 in silent:  # the members' answers say that it is not the standby
+            return silent
+        needed = []
+        for place in silent:
+            if now_s < self._hold_until_s.get(place, float("-inf")):
+                continue
+            if watch.unanswered[place] > MISSED_CALLS:  # the last look at it is old
+                watch.unanswered[place] = 0
+                continue
+            heard_s = self._heard_on.get((active, place - 1), float("-inf"))
+            if now_s - heard_s <= _HEARD_WITHIN_S:
+                if (name, place) not in self._told_cut:
+                    self._told_cut.add((name, place))
+                    network = self.settings.networks.names[place - 1]
+                    yield Event(name, "hears nothing", f"on {network}, where {active} hears neighbours")
+                self._hold_until_s[place] = now_s + _LOOKS_AGAIN_S
+                continue
+            hears_s = self._heard_on.get((name, place - 1), float("-inf"))
+            if self.neighbours.is_any_on(place - 1) or now_s - hears_s <= MISSED_CALLS * CALL_EVERY_S:
+                needed.append(place)
+        for place in needed:
+            hold_s = self._hold_s[place] = min(2 * self._hold_s.get(place, _FIRST_HOLD_S / 2), _LONGEST_HOLD_S)
+            self._hold_until_s[place] = now_s + hold_s
+        return needed
 
     def _can_take_over(self, watch: BalancerWatch, now_s: float) -> bool:
         return not watch.down and now_s - watch.heard_s <= 1.5 * CALL_EVERY_S
@@ -461,9 +518,10 @@ class Machine:
         return self.settings.configured | frozenset(neighbours)
 
     def read(
-        self, routers: Mapping[str, Iterable[str] | None], balancers: Mapping[str, BalancerReading | None]
+        self, routers: Mapping[str, Iterable[str] | None], balancers: Mapping[str, BalancerReading | None], now_s: float
     ) -> list[Action]:
         """Take in the tables of all elements; None where they cannot be read."""
+        self._now_s = now_s
         actions: list[Action] = []
         for name, lines in routers.items():
             if name in self.membership.members:
@@ -667,9 +725,9 @@ class Machine:
 
     def restored(self, name: str, now_s: float) -> list[Action]:
         """Go on after an element was set up again; a load balancer's role and tables are set anew."""
+        self._now_s = now_s
         if name not in self.balancers:
             return [Audit()]
-        self._now_s = now_s
         self.balancers[name].called = False
         self._forget_silent(name)
         verdicts = [

@@ -77,6 +77,7 @@ SOLICITS_PER_S = 500.0
 _BURST = 100.0
 _RESERVE = 50.0
 """Solicitations that look-ups leave for neighbours that are known, so that a flood of look-ups hides no move."""
+_ASKED_AT_ONCE = 3
 _TELLS_EVERY_S = 1.0
 _DEFENDS_EVERY_S = 1.0
 
@@ -231,6 +232,18 @@ class NeighbourTable:
         asked[address] = (now_s, 1)
         self._push(now_s + LOOK_UP_EVERY_S, address)
         return [Solicit(segment, address)]
+
+    def is_any_on(self, segment: int) -> bool:
+        """Return whether a neighbour is known on a network."""
+        return self._per_segment[segment] > 0
+
+    def ask_some(self, segment: int, now_s: float) -> list[Action]:
+        """Ask the neighbours of a network that were confirmed last, so that one answers if the network can be heard."""
+        known = [entry for entry in self.entries.values() if entry.segment == segment]
+        latest = heapq.nlargest(_ASKED_AT_ONCE, known, key=lambda entry: entry.confirmed_s)
+        return [
+            Solicit(segment, entry.address, entry.mac) for entry in latest if self._buckets[segment].takes_one(now_s)
+        ]
 
     def hear(
         self,

@@ -142,7 +142,7 @@ class BalancerWatch:
     """The signs of a load balancer.
 
     ``sign_s``: the last sign of any kind, ``seen_s``: that of the last round that had one, ``missed``: rounds since;
-    ``heard``: frames that members returned to it, and when last; ``heard_answers``: answers to its calls;
+    ``heard``: frames that members returned to it, by number, and when last; ``heard_answers``: answers to its calls;
     ``unanswered``: its calls without an answer, by interface, and ``answers`` when it ``called`` last; ``down``: its
     interfaces that are down.
     """
@@ -150,7 +150,7 @@ class BalancerWatch:
     sign_s: float = 0.0
     seen_s: float = 0.0
     missed: int = 0
-    heard: int = 0
+    heard: dict[int, int] = field(default_factory=dict)
     heard_s: float = -1.0
     heard_answers: tuple[int, ...] = ()
     answers: tuple[int, ...] = ()

@@ -65,6 +65,7 @@ BOUNDS_S = {
     "no live element": ALONE_S + SILENCE_S + _SLACK_S,
     "no live element, no traffic": (SILENT_ROUNDS + 1) * PROBE_EVERY_S + _SLACK_S,
     "no balancer works": (MISSED_CALLS + 2) * CALL_EVERY_S + _SLACK_S,
+    "network cut off": 1.0 + 2 * (MISSED_CALLS + 2) * CALL_EVERY_S + _SLACK_S,
     "two tables": AUDIT_EVERY_S + _SLACK_S,
     "two balancers work": AUDIT_EVERY_S + _SLACK_S,
     "switch": 2 * PROBE_EVERY_S + _SLACK_S,
@@ -259,6 +260,7 @@ class World:
         self._next_burst_s = 5.0
         self._empty_s = [0.0] * self.segments
         self._off_s: list[float] = []
+        self._takeovers_s: list[float] = []
         self.boot(is_first=True)
 
     # ------------------------------------------------------------------ parts
@@ -362,6 +364,8 @@ class World:
                     at, address, mac, is_for_us, is_probe = queue.popleft()
                     assert at == segment
                     since_s = self._empty_s[segment]
+                    if mac not in self.own_macs:
+                        machine.hear_on(self.switch[segment], segment, self.now_s)
                     self.do(
                         table.hear(
                             segment, address, mac, self.now_s, is_for_us=is_for_us, is_probe=is_probe, since_s=since_s
@@ -408,6 +412,11 @@ class World:
                 self.violate(f"{action.element} is called alive, which returned nothing for {ago_s:.2f} s")
         if action.what == "takes over":
             plane = self.planes[action.element]
+            self._takeovers_s = [*self._takeovers_s[-2:], self.now_s]
+            first_s, after_s = self._takeovers_s[0], self._ran_s(self._takeovers_s[0])
+            is_upset = self.noise_ratio or max(self.upset_s[other] for other in self.planes) > first_s
+            if len(self._takeovers_s) == 3 and after_s < 0.9 and not is_upset:
+                self.violate(f"three takeovers in {after_s:.2f} s without a fault between them")
             is_off = bool(plane.fault) or plane.cut == 0
             if (
                 is_off
@@ -665,7 +674,7 @@ class World:
                     is_set_up=(plane.role == "works") == (plane.name == machine.membership.active),
                 )
             )
-        self.do(machine.read(routers, readings))
+        self.do(machine.read(routers, readings, self.now_s))
 
     def _do_repair(self, action: actions.Repair) -> None:
         assert self.machine is not None
@@ -1056,11 +1065,12 @@ class World:
                 elif entry is not None and entry.asked:
                     # Nobody answers for the address just now: then who claims it gets it, for a while.
                     self.disturb(address)
-            if kind == "MAC of another network" and self.machine is not None:
+            if kind == "MAC of another network":
                 # While nobody is known to have a MAC address, who claims it first has it, until it is silent.
+                entries = {} if self.machine is None else self.machine.neighbours.entries
                 for host in self.hosts:
                     for theirs in host.addresses:
-                        entry = self.machine.neighbours.entries.get(theirs)
+                        entry = entries.get(theirs)
                         if host.mac == mac and (entry is None or entry.mac != mac):
                             self.disturb(theirs, GONE_S)
             is_foreign = kind == "MAC of another network"
@@ -1205,8 +1215,11 @@ class World:
         alive = [plane for plane in planes.values() if not plane.fault]
         sound = [plane for plane in alive if plane.cut < 0]
         seeing = [plane for plane in alive if plane.cut != 0]
-        if not seeing or not (well or len(seeing) > 1):
-            # When somebody can be heard again, a round ends that shows it, and the members' rounds begin with the next.
+        # When a load balancer is back, a round ends that shows it, and the members' rounds begin with the next.
+        seen = [p for p in seeing if self._ran_s(self.upset_s.get(p.name, -1e9)) > 2 * PROBE_EVERY_S]
+        if not seen or not (well or len(seen) > 1):
+            self._seen_since_s = self.now_s
+        if not (well or len(seeing) > 1):
             self._seen_since_s = self.now_s + 2 * PROBE_EVERY_S
         self._check_forwarding(alive, sound, well, dead)
         rows = tuple(membership.weights())
@@ -1313,6 +1326,11 @@ class World:
             if other is plane:
                 all_out = can and other.cut != 0 and all(other.is_out(number) for number in numbers)
                 self.must_end("no live element", f"{other.name} all", all_out, BOUNDS_S["flags back"])
+        for segment in range(self.segments):
+            is_cut = plane is not None and plane.cut == segment + 1
+            is_cut = is_cut and any(other is not plane and other.role == "stands_by" for other in sound)
+            is_cut = is_cut and machine.neighbours.is_any_on(segment) and bool(well)
+            self.must_end("network cut off", f"net{segment}", is_cut, BOUNDS_S["network cut off"])
         for segment, name in enumerate(self.switch):
             is_wrong = plane is not None and name != plane.name and plane.cut != segment + 1 and len(alive) > 0
             is_wrong = is_wrong and plane is not None and plane.name == machine.membership.active

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from routecast.errors import EnvironmentProblem
+from routecast.multistage._detection import CALL_EVERY_S, MISSED_CALLS
 from routecast.multistage._elements import Elements
 from routecast.multistage._membership import Member, Membership
 from routecast.multistage.appliance import Appliance
@@ -41,8 +42,11 @@ FOUND = {
     415: "a stale count of a balancer that is back is a frame on a path",
     481: "nobody announces a balancer that is back while it is the active one",
     518: "a restored balancer's table is that of a drain which is over",
+    50_645: "a repair after a stall publishes the table of a drain that is over",
+    50_507: "both load balancers take over from each other while one is cut off from a network",
     10_040: "frames that waited while the process stalled confirm a host that has gone",
     10_074: "a claim while the owner is asked begins the whole time anew",
+    50_108: "a load balancer that began anew while the process stalled is a member's sign",
     30_254: "a short death counts as a round without a frame on a path",
     30_359: "a process that stalls after its start removes neighbours that it does not know yet",
 }
@@ -363,6 +367,54 @@ def test_a_repair_removes_neighbours_from_a_load_balancer_that_nobody_knows() ->
     elements = _FakeElements(router.machine, {"lb1": plane})
     Elements._repair_balancer(elements, "lb1")  # type: ignore[arg-type]
     assert plane.macs == {"02:00:00:00:00:00", "02:00:00:00:00:01"}
+
+
+def test_a_load_balancer_that_began_anew_between_two_ticks_keeps_the_verdicts() -> None:
+    """Seed 50108 of the simulated worlds: the process stalled, and took the new program's silence for a sign."""
+    router = _Well()
+    router.tick_until(5.0)
+    machine = router.machine
+
+    def seen(returned: int, *, is_dead: bool) -> dict[str, BalancerView]:
+        members = {n: MemberView(returned, is_dead=is_dead and n == 0) for n in range(3)}
+        return {name: BalancerView(members, (1, 1, 1)) for name in router.views}
+
+    for at_s in (5.01, 5.11, 5.21):
+        machine.observe(seen(10_000, is_dead=True), at_s)
+        machine.tick(at_s)
+    assert machine.state_of("br0", 5.21) == "dead"
+    wanted = machine.observe(seen(3, is_dead=False), 8.0)
+    assert not [action for action in wanted if isinstance(action, actions.Event) and action.what == "alive"]
+    assert actions.SetSilent(0, True, "lb0") in wanted
+    assert machine.state_of("br0", 8.0) == "dead"
+
+
+@pytest.mark.parametrize(
+    ("cut_off", "hears", "is_taken_over"), [("lb1", "lb0", False), ("lb0", "lb1", True), ("lb0", "", True)]
+)
+def test_a_standby_that_is_cut_off_from_a_network_does_not_take_over(
+    cut_off: str, hears: str, is_taken_over: bool
+) -> None:
+    """Seed 50507 of the simulated worlds: both took over from each other five times a second."""
+    router = _Well()
+    router.tick_until(5.0)
+    machine, answers = router.machine, [10_000] * 3
+    takeovers = []
+    for tick in range(100):
+        now_s = 5.0 + 0.02 * tick
+        answers = [count + (place != 1) for place, count in enumerate(answers)]
+        for view in router.views.values():
+            view.answers = tuple(answers)
+            for member in view.members.values():
+                member.returned += 1
+        if hears:
+            machine.hear_on(hears, 0, now_s)
+        wanted = [*machine.observe(router.views, now_s), *machine.tick(now_s)]
+        takeovers += [now_s for action in wanted if isinstance(action, actions.Activate)]
+        router.do([action for action in wanted if not isinstance(action, actions.Solicit)])
+    assert bool(takeovers) is is_taken_over, cut_off
+    assert not takeovers or takeovers[0] < 5.0 + (MISSED_CALLS + 2) * CALL_EVERY_S
+    assert len(takeovers) <= 2
 
 
 def test_time_in_which_the_process_had_no_processor_teaches_it_nothing() -> None:
