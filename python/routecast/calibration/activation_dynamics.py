@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from routecast.calibration.activation_costs import ActivationCosts
 from routecast.evaluate.simulate import Simulate
@@ -35,7 +35,12 @@ ArrivalKind = Literal["cbr", "poisson"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """One core at one offered load, with the internal measurements of Bolla et al. 2009, fig. 6."""
+    """One core at one offered load, with the internal measurements of Bolla et al. 2009, fig. 6.
+
+    ``arrivals``: of the frames, in words.
+    """
+
+    SUMMARY: ClassVar = ("*", "-arrivals")
 
     offered_pps: float
     forwarded_pps: float
@@ -43,6 +48,7 @@ class Observed:
     interrupts_per_packet: float
     polls_per_packet: float
     latency_p50_s: float
+    arrivals: str
 
 
 def observe(router: RouterModel, rate_pps: float, arrivals: ArrivalKind, *, frames: int, seed: int) -> Observed:
@@ -59,6 +65,7 @@ def observe(router: RouterModel, rate_pps: float, arrivals: ArrivalKind, *, fram
         interrupts_per_packet=core.interrupts_per_s / forwarded_pps,
         polls_per_packet=core.polls_per_s / forwarded_pps,
         latency_p50_s=trial.latency.p50_s if trial.latency else math.nan,
+        arrivals=trial.arrivals,
     )
 
 

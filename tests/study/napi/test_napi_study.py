@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from routecast.calibration.activation_costs import ActivationCosts, fit_activation_costs
-from routecast.calibration.activation_dynamics import DYNAMICS, fit_dynamics
+from routecast.calibration.activation_dynamics import DYNAMICS, fit_dynamics, observe
 from routecast.calibration.frequency import FrequencyLaw
 from routecast.errors import FileProblem
+from routecast.show.figures import Figure
+from routecast.show.tables import Table
 from routecast.study.engine import run_study
 from routecast.study.napi.document import NapiStudy
 from routecast.study.napi.run import NapiResult, greatest_rise_per_packet, read_pairs
@@ -135,6 +137,17 @@ def test_latency_in_overload_is_a_full_ring_and_falls_with_the_clock(toy_result:
     # The ring, and at most the frames of one poll beside it.
     ring, poll = toy_result.clock.part.ring, 64
     assert slowest.plateau_s * 0.95 <= plateaus[0] <= slowest.plateau_s * (ring + poll) / ring
+
+
+def test_latency_at_other_clocks_names_the_arrivals_of_its_trials(toy_result: NapiResult) -> None:
+    assert toy_result.clock is not None
+    blocks = [block for section in page(toy_result).sections for block in section.blocks]
+    captions = {block.title: block.caption for block in blocks if isinstance(block, Figure | Table)}
+    for title in ("Maximum rate and overload latency against the clock", "Latency against load, by clock"):
+        assert captions[title].endswith("Latency: with evenly spaced arrivals.")
+    assert [curve.arrivals for curve in toy_result.clock.curves] == ["evenly spaced arrivals"] * 3
+    router = TRUTH.router()
+    assert observe(router, 1e6, "poisson", frames=100, seed=1).arrivals == "Poisson arrivals"
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import polars
@@ -17,6 +18,7 @@ from routecast.study.reading import find_study, read_study
 from routecast.study.wire.document import WireStudy
 from routecast.study.wire.measure import SeriesNotOverloaded, SlowedBy
 from routecast.study.wire.run import WireResult
+from routecast.study.wire.views import latency_figure, latency_table
 
 pytestmark = pytest.mark.slow
 
@@ -89,6 +91,24 @@ def test_the_wakeup_is_found_again_and_predicts_latency_at_other_loads_and_speed
     assert result.latency_error_ratio < 0.2
     assert result.p99_factor < 2.5
     assert {row.calibrates for row in result.latency[1].rows} == {False}
+
+
+def test_latencies_name_the_arrivals_of_their_trials(result: WireResult) -> None:
+    """The tester sends at a constant rate; a curve of other arrivals would say so."""
+    curve = result.latency[0]
+    even, random = (
+        (latency_table(shown).caption, latency_figure(shown).caption)
+        for shown in (
+            curve,
+            replace(curve, rows=tuple(replace(row, arrivals="Poisson arrivals") for row in curve.rows)),
+        )
+    )
+    assert all("Latency: with evenly spaced arrivals." in caption for caption in even)
+    assert all("Latency: with Poisson arrivals." in caption for caption in random)
+    measured = polars.read_parquet(result.out / "results.parquet").filter(polars.col("kind") == "latency")
+    assert set(measured["arrivals"]) == {"evenly spaced arrivals"}
+    summary = json.loads((result.out / "summary.json").read_text())
+    assert {row["arrivals"] for row in summary["latency"]["curves"][0]["rows"]} == {"evenly spaced arrivals"}
 
 
 def test_the_folder_is_complete_and_says_so_last(result: WireResult) -> None:

@@ -60,7 +60,7 @@ COLUMNS: Columns = {
     "began": "text",
     **dict.fromkeys(("offered_frames", "forwarded_frames", "dropped_frames"), "whole"),
     **dict.fromkeys(("duration_s", "loss_from_s", "latency_p50_s", "latency_p99_s"), "number"),
-    **dict.fromkeys(("over_time", "invalid", "notes"), "text"),
+    **dict.fromkeys(("arrivals", "over_time", "invalid", "notes"), "text"),
 }
 """Columns of ``results.parquet``."""
 
@@ -157,15 +157,19 @@ class ThroughputRow(RepeatedRow[int]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MultistageLatency(RepeatedRow[int]):
-    """Median latency of a router of n machines at a load below the sum of caps, s."""
+    """Median latency of a router of n machines at a load below the sum of caps, s.
+
+    ``arrivals``: those of the measured and the predicted trials, in words.
+    """
 
     SUMMARY: ClassVar = (
         *("routers=conditions", "load_pps", "predicted_p50_s=predicted", "predicted_p99_s", "p50_s=repeats", "p99_s"),
-        "error_ratio",
+        *("error_ratio", "arrivals"),
     )
 
     load_pps: float
     predicted_p99_s: float
+    arrivals: str
     p99_s: Measured = NOT_MEASURED
 
 
@@ -384,6 +388,7 @@ def _row(study: MultistageStudy, point: TrialPoint, evaluator: Router) -> Row:
         "loss_from_s": _loss_from_s(trial.over_time) if failure else math.nan,
         "latency_p50_s": latency.p50_s if latency else None,
         "latency_p99_s": latency.p99_s if latency else None,
+        "arrivals": trial.arrivals,
         "over_time": json.dumps([[round(time_s, 6), round(rate_pps, 1)] for time_s, rate_pps in course]),
         "invalid": "; ".join(trial.invalid),
         "notes": "; ".join(trial.notes),
@@ -488,6 +493,8 @@ def _latency(study: MultistageStudy, count: int, calibration_rows: Sequence[Row]
         load_pps=load_pps,
         predicted=_measured(matching, "latency_p50_s").median,
         predicted_p99_s=_measured(matching, "latency_p99_s").median,
+        # Rows of an earlier version do not say them.
+        arrivals=next((str(row["arrivals"]) for row in matching if row["arrivals"]), ""),
     )
 
 

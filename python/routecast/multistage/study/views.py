@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from routecast.evaluate.views import arrivals_note
 from routecast.multistage.study.run import PREDICTION, FailureRow, MultistageResult, ThroughputRow
 from routecast.quantity import format_duration
 from routecast.show.figures import Axis, Figure, Line, Points, palette
@@ -58,7 +59,8 @@ def latency_table(result: MultistageResult) -> Table:
         Column("p99 measured", "us", _us, "p99_s.median"),
         name="latency",
         title="Latency below the caps",
-        caption="Medians of the trials. Predicted: the latency of one back-end router without a cap at the same load.",
+        caption="Medians of the trials. Predicted: the latency of one back-end router without a cap at the same load. "
+        + arrivals_note(row.arrivals for row in result.latency),
     )
 
 

@@ -7,7 +7,7 @@ import os
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from routecast.multistage._model import FlowChoices, deaths_of, model_of, udp_fl
 from routecast.multistage.device import MultistageDevice, MultistageOptions
 from routecast.multistage.study.document import MultistageStudy
 from routecast.multistage.study.run import MultistageResult, RouterSetting
+from routecast.multistage.study.views import latency_table
 from routecast.router.events import Event
 from routecast.study.document import StudyFile
 from routecast.study.engine import run_study, terminal_summary
@@ -112,6 +113,14 @@ def test_throughput_and_loss_come_out_as_predicted(result: MultistageResult) -> 
     # Its flows are others, so it has another share of them; the time to detect is nearly the same.
     assert dead.away_s * dead.share / dead.predicted_away_s == pytest.approx(1 / 3, rel=0.3)
     assert dead.simulated_frames == pytest.approx(dead.predicted, rel=0.05)
+
+
+def test_latencies_name_the_arrivals_of_their_trials(result: MultistageResult) -> None:
+    """The trials send at a constant rate; latencies of other arrivals would say so."""
+    assert "Latency: with evenly spaced arrivals." in latency_table(result).caption
+    random = replace(result, latency=tuple(replace(row, arrivals="Poisson arrivals") for row in result.latency))
+    assert "Latency: with Poisson arrivals." in latency_table(random).caption
+    assert set(polars.read_parquet(result.out / "results.parquet")["arrivals"]) == {"evenly spaced arrivals"}
 
 
 def test_the_prediction_stands_before_the_first_failure(result: MultistageResult) -> None:

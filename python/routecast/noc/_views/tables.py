@@ -53,9 +53,10 @@ def simulation_table(answer: SimulationAnswer) -> Table:
         name="simulation",
         title="Flit by flit" + ("" if has_routings else f": {answer.rows[0].name}"),
         caption=(
-            "Latency in cycles of the nodes, from the creation of a packet to the arrival of its last flit; 95 % "
-            f"intervals of {sample}. Accepted: flits per node and cycle. Busiest: part of its cycles in which the "
-            "busiest link carries a flit. Above flow: excess over the power of the flow level at these clocks."
+            f"Latency with {answer.arrivals}, in cycles of the nodes, from the creation of a packet to the arrival of "
+            f"its last flit; 95 % intervals of {sample}. Accepted: flits per node and cycle. Busiest: part of its "
+            "cycles in which the busiest link carries a flit. Above flow: excess over the power of the flow level at "
+            "these clocks."
         ),
     )
 
@@ -84,9 +85,13 @@ def latency_line(answer: SimulationAnswer, key: str) -> str:
     if last is None:
         return f"{policy_name(key)} is saturated at every simulated load: latency is unbounded."
     if limit is None:
-        return f"{last.name} carries load {last.load:g}: {with_interval(_latency(last))} cycles on average."
+        return (
+            f"{last.name} carries load {last.load:g}: {with_interval(_latency(last))} cycles on average "
+            f"with {answer.arrivals}."
+        )
     return (
-        f"{last.name} carries load {last.load:g} ({with_interval(_latency(last))} cycles) and is saturated at "
+        f"{last.name} carries load {last.load:g} ({with_interval(_latency(last))} cycles with "
+        f"{answer.arrivals}) and is saturated at "
         f"{limit:g}: latency is unbounded there."
     )
 

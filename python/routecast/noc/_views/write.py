@@ -81,7 +81,8 @@ def comparison_tiles(answer: NocComparison) -> tuple[Tile, ...]:
         tiles.append(
             Tile(
                 "unbounded" if last is None else with_interval(last.simulated.packet_latency_cycles, ".1f"),
-                f"cycles of latency with {best.name}" + (f" at load {last.load:g}" if last else ""),
+                f"cycles of latency with {best.name}"
+                + (f" at load {last.load:g}, {answer.simulation.arrivals}" if last else ""),
                 f"saturated at load {limit:g}" if limit is not None else "no load saturates",
             )
         )

@@ -155,6 +155,11 @@ class SimulationAnswer:
     notes: tuple[str, ...] = ()
 
     @property
+    def arrivals(self) -> str:
+        """The arrivals of the packets, in words."""
+        return _injection(self.table).text
+
+    @property
     def keys(self) -> tuple[str, ...]:
         """Routings in their order."""
         return tuple(dict.fromkeys(row.key for row in self.rows))
@@ -179,6 +184,7 @@ class SimulationAnswer:
         return document(
             self.case,
             simulation=self.table.model_dump(),
+            arrivals=self.arrivals,
             rows=[
                 {
                     **row.simulated.to_json(),

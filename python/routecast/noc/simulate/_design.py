@@ -261,6 +261,11 @@ class Bernoulli:
         """Part of the time in which a node is on: 1."""
         return 1.0
 
+    @property
+    def text(self) -> str:
+        """The process in words, for the reader of a latency."""
+        return "Bernoulli arrivals"
+
     def scenario(self) -> dict[str, Any]:
         """Return the injection of ``crates/noc/src/scenario.rs``."""
         return {"kind": "bernoulli"}
@@ -289,6 +294,11 @@ class OnOff:
     def on_share(self) -> float:
         """Part of the time in which a node is on."""
         return self.on_cycles / (self.on_cycles + self.off_cycles)
+
+    @property
+    def text(self) -> str:
+        """The process in words, for the reader of a latency."""
+        return f"bursts of {self.on_cycles:g} cycles in the mean, {self.off_cycles:g} cycles apart"
 
     def scenario(self) -> dict[str, Any]:
         """Return the injection of ``crates/noc/src/scenario.rs``."""

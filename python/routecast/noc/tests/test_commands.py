@@ -168,6 +168,25 @@ def test_simulate_prints_latency_with_intervals_and_follows_the_command_line(sho
     ]
 
 
+@pytest.mark.parametrize(
+    ("injection", "words"),
+    [
+        ("", "Bernoulli arrivals"),
+        ('injection = "on_off"\non_cycles = 20\noff_cycles = 60\n', "bursts of 20 cycles in the mean, 60 cycles apart"),
+    ],
+)
+def test_simulated_latencies_name_the_arrivals_of_their_packets(
+    short: Path, tmp_path: Path, capsys: Printed, injection: str, words: str
+) -> None:
+    short.write_text(SHORT + injection, encoding="utf-8")
+    figure = tmp_path / "latency.svg"
+    assert run(["noc", "simulate", str(short), "--load", "0.2", "--figure", str(figure)]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"cycles on average with {words}." in out
+    assert f"Latency with {words}, in cycles of the nodes" in out
+    assert printed_json(capsys, "simulate", str(short), "--load", "0.2")["arrivals"] == words
+
+
 def test_the_caption_says_that_intervals_of_one_replication_come_from_batches(short: Path, capsys: Printed) -> None:
     short.write_text(SHORT.replace("replications = 2", "replications = 1"), encoding="utf-8")
     assert run(["noc", "simulate", str(short)]) == 0

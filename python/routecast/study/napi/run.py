@@ -255,12 +255,17 @@ def explain_form(part: FormPart, run: NapiRun, on_step: Callable[[str], None]) -
 class ClockCurve:
     """Latency against load and the greatest forwarding rate at one clock, and the plateau that a full ring makes."""
 
-    SUMMARY: ClassVar = ("*", "-maximum_pps")
+    SUMMARY: ClassVar = ("*", "-maximum_pps", "arrivals")
 
     frequency_hz: float
     points: tuple[Observed, ...]
     maximum_pps: float
     plateau_s: float
+
+    @property
+    def arrivals(self) -> str:
+        """The arrivals of all its points, in words."""
+        return self.points[0].arrivals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

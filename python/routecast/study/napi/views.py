@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from routecast.calibration.activation_dynamics import Observed
 from routecast.calibration.frequency import FrequencyLaw
+from routecast.evaluate.views import arrivals_note
 from routecast.power.form import PUBLISHED_FORM
 from routecast.quantity import format_duration
 from routecast.show.figures import GREY, Axis, Figure, Line, Mark, Points, Stack, palette
@@ -162,7 +163,7 @@ def _clock_table(clock: ClockResult) -> Table:
         title="Maximum rate and overload latency against the clock",
         caption="Illustration: no rate at another clock is published as a number. Shares of memory time are those at "
         f"{clock.part.frequency / 1e9:g} GHz. The frames of a poll add to those of the ring, so the plateau is a "
-        "little higher than that of the ring alone.",
+        f"little higher than that of the ring alone. {_arrivals_note(clock)}",
     )
 
 
@@ -374,13 +375,18 @@ def _clock_figure(clock: ClockResult) -> Figure:
     )
 
 
+def _arrivals_note(clock: ClockResult) -> str:
+    return arrivals_note(curve.arrivals for curve in clock.curves)
+
+
 def _latency_figure(clock: ClockResult) -> Figure:
     share = 100.0 * clock.shown.memory_ratio(clock.part.frequency)
     return Figure(
         name="latency",
         title="Latency against load, by clock",
         caption=f"Median, simulated, {share:.0f} % memory time, a ring of {clock.part.ring} frames; illustration. "
-        "Overload fills the ring: the plateau is its length times the time of a frame, and falls as the clock rises.",
+        "Overload fills the ring: the plateau is its length times the time of a frame, and falls as the clock rises. "
+        f"{_arrivals_note(clock)}",
         x=Axis(title="offered load (kpps)", low=0.0),
         y=Axis(title="latency (us)", scale="log"),
         marks=tuple(

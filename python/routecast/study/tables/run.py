@@ -87,7 +87,7 @@ COLUMNS: Columns = {
     **dict.fromkeys(("duration_s", *RATES), "number"),
     **dict.fromkeys(FRAMES, "whole"),
     "latency_mean_s": "number",
-    **dict.fromkeys(("bottleneck_kind", "bottleneck", "bottleneck_reason"), "text"),
+    **dict.fromkeys(("arrivals", "bottleneck_kind", "bottleneck", "bottleneck_reason"), "text"),
 }
 """Columns of ``results.parquet``."""
 
@@ -343,6 +343,7 @@ def run_task(key: str, task: Task) -> Row:
         "duration_s": task.duration_s,
         **{name: getattr(trial, name) for name in (*RATES, *FRAMES)},
         "latency_mean_s": trial.latency.mean_s if trial.latency else None,
+        "arrivals": trial.arrivals,
         "bottleneck_kind": trial.bottleneck.kind,
         "bottleneck": trial.bottleneck.name,
         "bottleneck_reason": trial.bottleneck.reason,

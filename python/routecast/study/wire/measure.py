@@ -59,7 +59,7 @@ COLUMNS: Columns = {
     **dict.fromkeys(RATES, "number"),
     **dict.fromkeys(FRAMES, "whole"),
     **{f"latency_{name}_s": "number" for name in LATENCIES},
-    "latency_hdr_base64": "text",
+    **dict.fromkeys(("latency_hdr_base64", "arrivals"), "text"),
     "attempts": "whole",
     **dict.fromkeys(("invalid", "notes"), "text"),
 }
@@ -210,6 +210,7 @@ def row_of(point: TrialPoint, key: str, trial: Trial) -> Row:
         **{name: getattr(trial, name) for name in (*RATES, *FRAMES)},
         **{f"latency_{name}_s": getattr(latency, f"{name}_s", None) for name in LATENCIES},
         "latency_hdr_base64": latency.hdr_base64 if latency else "",
+        "arrivals": trial.arrivals,
         "attempts": trial.attempts,
         "invalid": "; ".join(trial.invalid),
         "notes": "; ".join(trial.notes),

@@ -83,17 +83,21 @@ class LossRow(RepeatedRow[float]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireLatency(RepeatedRow[float]):
-    """Median latency in seconds at a share of the capacity; the simulator predicts, not the closed form."""
+    """Median latency in seconds at a share of the capacity; the simulator predicts, not the closed form.
+
+    ``arrivals``: those of the measured and the predicted trials, in words.
+    """
 
     SUMMARY: ClassVar = (
         *("load_ratio=conditions", "load_pps=offered_pps", "calibrates", "p50_s=repeats", "p99_s"),
-        *("simulated_p50_s=predicted", "simulated_p99_s", "solved_p50_s"),
+        *("simulated_p50_s=predicted", "simulated_p99_s", "solved_p50_s", "arrivals"),
     )
 
     offered_pps: float
     p99_s: Measured
     simulated_p99_s: float
     solved_p50_s: float = math.nan
+    arrivals: str = ""
 
     @property
     def p99_factor(self) -> float:
@@ -470,6 +474,7 @@ def _latency(study: WireStudy, law: Calibrated, latency: Latency, rows: Sequence
                 predicted=simulated.latency.p50_s if simulated.latency else math.nan,
                 simulated_p99_s=simulated.latency.p99_s if simulated.latency else math.nan,
                 solved_p50_s=solved.latency.p50_s if solved.latency else math.nan,
+                arrivals=simulated.arrivals,
             ).measured_as(_measured(valid, "latency_p50_s"))
         )
     return LatencyCurve(

@@ -6,6 +6,7 @@ import math
 from operator import itemgetter
 
 from routecast.calibration.wakeup import FittedWakeup
+from routecast.evaluate.views import arrivals_note
 from routecast.quantity import format_duration, format_pps
 from routecast.show.figures import Axis, Figure, Line, palette
 from routecast.show.page import Listing, Page, Prose, Section, Tile, Tiles
@@ -89,9 +90,13 @@ def latency_table(curve: LatencyCurve) -> Table:
         Column("p99 simulated", "us", _us, "simulated_p99_s"),
         name=f"latency-{curve.stem}",
         title=f"Latency: {curve.title}",
-        caption="Medians of the repeated trials, and predictions of the simulator.",
+        caption=f"Medians of the repeated trials, and predictions of the simulator. {_arrivals_note(curve)}",
         strong=lambda row: row.calibrates,
     )
+
+
+def _arrivals_note(curve: LatencyCurve) -> str:
+    return arrivals_note(row.arrivals for row in curve.rows)
 
 
 def error_table(result: WireResult) -> Table:
@@ -196,7 +201,7 @@ def latency_figure(curve: LatencyCurve) -> Figure:
     return Figure(
         name=f"latency-{curve.stem}",
         title=f"Latency against load: {curve.title}",
-        caption="Median (circles) and 99th percentile (squares), measured and simulated.",
+        caption=f"Median (circles) and 99th percentile (squares), measured and simulated. {_arrivals_note(curve)}",
         x=Axis(title="load (% of predicted capacity)", low=0.0, high=100.0),
         y=Axis(title="one-way latency (us)", scale="log"),
         marks=(
