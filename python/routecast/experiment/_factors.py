@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 
 from routecast.errors import RoutecastError
 from routecast.experiment.model import Factor, FileValue, Level
-from routecast.quantity.amount import amount_of, between
+from routecast.quantity.amount import amount_of, between, whole_between
 from routecast.quantity.toml_file import format_value
 
 __all__ = ["coded_of", "label_for", "label_of", "level_at", "lowest_number", "rounded"]
@@ -50,9 +51,25 @@ def _level_between(
     return Level(coded=coded_level, label=label_for(next(iter(overrides.values()))), overrides=overrides)
 
 
-def rounded(factor: Factor, coded: float) -> float:
-    """Return the coded level; for a quantity of whole numbers that of the nearest whole number."""
-    return level_at(factor, coded).coded if factor.is_whole else coded
+def rounded(factor: Factor, coded_levels: Sequence[float]) -> list[float]:
+    """Return the coded levels; for a quantity of whole numbers those of the nearest whole numbers."""
+    if not factor.is_whole:
+        return list(coded_levels)
+    # A value has the coded level of its last path, as in :func:`level_at`.
+    first, last = (amount_of(list(factor.levels[end].overrides.values())[-1]) for end in (0, -1))
+    assert first is not None  # every path of a quantity has amounts
+    assert last is not None
+    if first.number == last.in_unit(first.unit):
+        return [level_at(factor, coded).coded for coded in coded_levels]
+    nearest, levels = whole_between(first, last, is_log=factor.is_log), [level.coded for level in factor.levels]
+
+    def level_of(coded: float) -> float:
+        for level in levels:
+            if abs(level - coded) < _CODED_TOLERANCE:
+                return level
+        return nearest(coded)[1]
+
+    return list(map(level_of, coded_levels))
 
 
 def lowest_number(factor: Factor, coded: float) -> float:

@@ -123,16 +123,13 @@ def design_problem(key: str, message: str) -> ModelProblem:
 def snap_to_levels(rows: Sequence[Sequence[float]], factors: Sequence[Factor]) -> tuple[tuple[float, ...], ...]:
     """Replace the coordinates of factors that are not quantities by levels; each level has an equal interval."""
 
-    def level_of(factor: Factor, coded: float) -> float:
-        count = len(factor.levels)
-        return factor.levels[min(int((coded + 1.0) / 2.0 * count), count - 1)].coded
+    def snapped(factor: Factor, column: tuple[float, ...]) -> Sequence[float]:
+        if factor.is_quantity:
+            return column
+        levels, count = [level.coded for level in factor.levels], len(factor.levels)
+        return [levels[min(int((coded + 1.0) / 2.0 * count), count - 1)] for coded in column]
 
-    return tuple(
-        tuple(
-            value if factor.is_quantity else level_of(factor, value) for value, factor in zip(row, factors, strict=True)
-        )
-        for row in rows
-    )
+    return tuple(zip(*map(snapped, factors, zip(*rows, strict=True)), strict=True))
 
 
 def _coded_from_unit(unit: NDArray[np.float64]) -> tuple[tuple[float, ...], ...]:

@@ -239,7 +239,8 @@ def design_of(table: DesignTable, factors: Sequence[Factor], *, seed: int) -> De
         rows = snap_to_levels(rows, factors)
     _check_size(len(rows) * table.replications)
     if any(factor.is_whole for factor in factors):
-        rows = tuple(tuple(rounded(factor, coded) for factor, coded in zip(factors, row, strict=True)) for row in rows)
+        columns = (rounded(factor, column) for factor, column in zip(factors, zip(*rows, strict=True), strict=True))
+        rows = tuple(zip(*columns, strict=True))
     # A Plackett-Burman design confounds parts of interactions with main effects, as listed points do.
     kind: DesignKind = "listed" if table.kind == "plackett_burman" else table.kind
     return Design(kind=kind, coded=rows, replications=table.replications, generators=generators)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 from routecast.quantity._units import dimension, dimension_of, factor
 
-__all__ = ["Amount", "amount_of", "between", "coded_levels"]
+__all__ = ["Amount", "amount_of", "between", "coded_levels", "whole_between"]
 
 _TEXT = re.compile(r"\s*([+-]?(?:\d[\d_,]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?)\s*([A-Za-zµμ]+(?:/[A-Za-zµμ]+)?)\s*")
 _INDIVISIBLE = ("byte", "frame")
@@ -75,17 +76,42 @@ def between(
     first, last = low.number, high.in_unit(low.unit)
     if first == last:
         return _file_value(first, low.unit, is_whole=is_whole), coded
-    share = (coded + 1.0) / 2.0
-    value = first * (last / first) ** share if is_log else first + (last - first) * share
     if is_whole:
-        base = next((unit for unit in _INDIVISIBLE if low.dimension == dimension_of(unit)), low.unit)
-        scale = factor(low.unit, base) if base != low.unit else 1.0
-        rounded = round(value * scale)
+        rounded, level = whole_between(low, high, is_log=is_log)(coded)
         if not low.unit:
-            return rounded, _coded(float(rounded), first, last, is_log=is_log)
-        text = f"{rounded} {'B' if base == 'byte' else 'frames' if base == 'frame' else low.unit}"
-        return text, _coded(rounded / scale, first, last, is_log=is_log)
-    return _file_value(value, low.unit, is_whole=False), coded
+            return rounded, level
+        base = _whole_unit(low)
+        return f"{rounded} {'B' if base == 'byte' else 'frames' if base == 'frame' else low.unit}", level
+    return _file_value(_interpolated(first, last, coded, is_log=is_log), low.unit, is_whole=False), coded
+
+
+def whole_between(low: Amount, high: Amount, *, is_log: bool = False) -> Callable[[float], tuple[int, float]]:
+    """Return the function from a coded level to the nearest whole number, as of :func:`between`, and its coded level.
+
+    ``low`` and ``high`` differ.
+
+    Examples
+    --------
+    >>> whole_between(amount_of(1), amount_of(8))(0.0)
+    (4, -0.1428571428571429)
+    """
+    first, last, base = low.number, high.in_unit(low.unit), _whole_unit(low)
+    scale = factor(low.unit, base) if base != low.unit else 1.0
+
+    def nearest(coded: float) -> tuple[int, float]:
+        number = round(_interpolated(first, last, coded, is_log=is_log) * scale)
+        return number, _coded(number / scale, first, last, is_log=is_log)
+
+    return nearest
+
+
+def _whole_unit(amount: Amount) -> str:
+    return next((unit for unit in _INDIVISIBLE if amount.dimension == dimension_of(unit)), amount.unit)
+
+
+def _interpolated(first: float, last: float, coded: float, *, is_log: bool) -> float:
+    share = (coded + 1.0) / 2.0
+    return first * (last / first) ** share if is_log else first + (last - first) * share
 
 
 def _file_value(value: float, unit: str, *, is_whole: bool) -> str | int | float:

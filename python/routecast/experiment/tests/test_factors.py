@@ -98,7 +98,7 @@ def test_where_a_field_is_whole_values_between_are_rounded() -> None:
     cores = factor(path="cores", between=[1, 8])
     assert cores.is_whole
     assert level_at(cores, 0.1).overrides == {"cores": 5}
-    assert rounded(cores, 0.1) == pytest.approx(2 * 4 / 7 - 1)
+    assert rounded(cores, [0.1, 1.0]) == pytest.approx([2 * 4 / 7 - 1, 1.0])
     frames = factor(path="load.frames", between=["64 B", "1.518 kB"])
     assert level_at(frames, -0.99).overrides == {"load.frames": "71 B"}
     sigma = factor(path="contention.sigma", between=[0, 1])
@@ -123,9 +123,15 @@ def test_a_value_between_levels_is_found_again_where_it_was(at: float, is_log: b
 @given(st.floats(-1.0, 1.0), st.integers(1, 50), st.integers(51, 4096))
 def test_whole_numbers_settle_on_what_is_tried(at: float, low: int, high: int) -> None:
     item = factor(path="cores", between=[low, high])
-    where = rounded(item, at)
+    (where,) = rounded(item, [at])
     assert level_at(item, where).overrides == level_at(item, at).overrides
     assert abs(where - at) <= 1.0 / (high - low) + 1e-9
+
+
+@given(st.floats(-1.0, 1.0), st.booleans())
+def test_whole_numbers_of_a_column_are_those_of_its_levels(at: float, is_log: bool) -> None:
+    item = factor(path="load.frames", between=["64 B", "1.518 kB"], log=is_log)
+    assert rounded(item, [at, -1.0]) == [level_at(item, at).coded, -1.0]
 
 
 @pytest.mark.parametrize(

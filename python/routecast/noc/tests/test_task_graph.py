@@ -106,6 +106,14 @@ def test_best_mapping_finds_what_trying_all_places_finds(seed: int) -> None:
     assert rate_hops(rates, topology, best_mapping(rates, topology, starts=60)) == pytest.approx(least)
 
 
+def test_on_a_large_grid_all_flows_of_a_star_cross_one_link() -> None:
+    """A router of a mesh has four neighbours, so four tasks that send to a fifth find places beside it."""
+    rates = np.zeros((5, 5))
+    rates[1:, 0] = (1.0, 2.0, 3.0, 4.0)
+    topology = Topology(kind=TopologyKind.MESH, columns=256, rows=4)
+    assert rate_hops(rates, topology, best_mapping(rates, topology, starts=20)) == rates.sum()
+
+
 def test_best_mapping_is_the_same_for_the_same_seed() -> None:
     rates = task_graph("vopd").rates_bytes_per_s
     assert best_mapping(rates, MESH_4X4, seed=5) == best_mapping(rates, MESH_4X4, seed=5)
