@@ -12,9 +12,10 @@ import pytest
 from routecast.calibration import validate
 from routecast.calibration.pairing import DrawPairing
 from routecast.calibration.recipe import Recipe
-from routecast.evaluate.compare import Comparison, compare_documents
+from routecast.evaluate.compare import Comparison, Difference, compare_documents
 from routecast.evaluate.points import Layout, Point
 from routecast.load.frames import FrameMix
+from routecast.size import Target, size
 
 MEASURED = {1: 1.0e6, 2: 1.9e6, 4: 3.5e6}
 
@@ -120,6 +121,49 @@ def test_a_recipe_goes_through_json_unchanged() -> None:
     # The name of a series changes no calibration.
     assert [each.conditions[1:] for each in again.points] == [each.conditions[1:] for each in points]
     assert Recipe(points=points[::-1]).digest != Recipe(points=points).digest
+
+
+def sizing(rate: str, cores: int = 8) -> dict[str, Any]:
+    """A document of ``size --json`` for one number of cores."""
+    target = Target.parse(rate, "64 B")
+    calibrating = [point(count, pps) for count, pps in MEASURED.items()]
+    return {"series": [json.loads(json.dumps(size(calibrating, target, counts=(cores,)).to_json()))]}
+
+
+def probabilities(a: dict[str, Any], b: dict[str, Any], pairing: DrawPairing | None) -> list[Difference]:
+    compared = compare_documents("sizing", a, b, names=("a", "b"), pairing=pairing)
+    return [difference for difference in compared.differences if difference.quantity == "probability"]
+
+
+def test_probabilities_of_one_calibration_are_compared_draw_by_draw() -> None:
+    """A router that forwards a rate forwards a lower one too, so no drawn router has the smaller probability of it."""
+    easy, hard = sizing("5 Mpps"), sizing("6.4 Mpps")
+    for a, b, sign in ((easy, hard, -1), (hard, easy, 1)):
+        found = probabilities(a, b, DrawPairing(a, b))
+        assert found
+        for each in found:
+            assert each.paired is not None
+            assert each.low <= each.difference <= each.high
+            assert sign * each.difference > 0.0
+            assert min(sign * each.low, sign * each.high) >= 0.0
+    assert {each.verdict for each in probabilities(easy, hard, None)} == {"no interval"}
+
+
+def test_probabilities_of_other_calibrations_have_no_interval() -> None:
+    a, b = sizing("5 Mpps"), sizing("6.4 Mpps")
+    for part in b["series"]:
+        part["calibrations"][0]["digest"] = "another"
+    assert {each.verdict for each in probabilities(a, b, DrawPairing(a, b))} == {"no interval"}
+
+
+def test_the_mean_of_drawn_probabilities_is_the_probability() -> None:
+    fitted = Recipe(points=tuple(point(count, pps) for count, pps in MEASURED.items())).fitted()
+    points, goals_pps = [point(6), point(8)], (4.8e6, 6.0e6)
+    drawn = fitted.chance_draws(points, goals_pps)
+    assert ((drawn >= 0.0) & (drawn <= 1.0)).all()
+    stated = [fitted.chances([each], goal)[0] for each, goal in zip(points, goals_pps, strict=True)]
+    # Both are sums over some thousand draws of the same posterior, drawn in different ways.
+    assert drawn.mean(axis=0) == pytest.approx(stated, abs=0.03)
 
 
 @pytest.mark.slow

@@ -50,6 +50,30 @@ def test_numbers_without_any_interval_are_not_judged() -> None:
     assert math.isnan(difference.low)
 
 
+def test_the_loss_is_known_as_well_as_the_forwarded_rate() -> None:
+    """Loss is 1 - forwarded/offered of an exact offered load, and is between 0 and 1."""
+
+    def trial(forwarded_pps: float, half_width_pps: float) -> dict[str, Any]:
+        ends = [forwarded_pps - half_width_pps, forwarded_pps + half_width_pps]
+        return {
+            "offered_pps": 1000.0,
+            "forwarded_pps": forwarded_pps,
+            "loss_ratio": 1.0 - forwarded_pps / 1000.0,
+            "interval": {"forwarded_pps": ends},
+        }
+
+    def loss(a: dict[str, Any], b: dict[str, Any]) -> Difference:
+        (found,) = (each for each in compared(a, b).differences if each.quantity == "loss_ratio")
+        return found
+
+    apart = loss(trial(900.0, 30.0), trial(800.0, 40.0))
+    assert (apart.low, apart.high, apart.verdict) == (pytest.approx(0.05), pytest.approx(0.15), "differs")
+    assert loss(trial(900.0, 30.0), trial(880.0, 40.0)).verdict == "noise"
+    assert loss(trial(990.0, 30.0), trial(880.0, 40.0)).a.low == 0.0
+    unknown = {key: entry for key, entry in trial(900.0, 30.0).items() if key != "interval"}
+    assert loss(unknown, {**unknown, "loss_ratio": 0.2}).verdict == "no interval"
+
+
 def test_rates_in_proportion_are_known_as_well() -> None:
     a, b = ({**rate(value, 3.0), "l1_bps": 672.0 * value} for value in (100.0, 101.0))
     assert [each.verdict for each in compared(a, b).differences] == ["noise", "noise"]

@@ -59,6 +59,9 @@ _SUPERLINEAR_RATIO = 1.02
 _FALL_RATIO = 0.95
 _MIN_CHANCE = 0.025
 _MIN_CORE_COUNTS = 3
+_NOISE_STEPS = 1024
+"""Values of the noise of one measurement in the probability that it reaches a rate."""
+_LEAST_NOISE_RATIO = 1e-9
 _LINE_RATE_NOISE_RATIO = 0.0025
 """Repeatability of a rate that a link limits; chosen in sight of the board's sources."""
 TOLERANCE_RATIO = 0.005
@@ -224,6 +227,22 @@ class FittedRouter:
         normal = np.random.default_rng([self.seed, len(points)]).standard_normal(logs.shape)
         rates: Floats = np.exp(logs + self.noise_ratio * _with_residual_distribution(normal, self.noise_residuals))
         return rates
+
+    def chance_draws(self, points: Sequence[Point], goals_pps: Sequence[float]) -> Floats:
+        """Return equally likely draws of the probability that one measurement at each of n points reaches its rate.
+
+        Shape (S, n), unordered. A row has one possible router; only the noise of a measurement is random then, so that
+        the means over the rows are those of :meth:`chances`.
+        """
+        logs = self._joint_draws(points)
+        noise = np.sort(_with_residual_distribution(_quasi_normal(_NOISE_STEPS)[0], self.noise_residuals))
+        line_rates = np.log([self.caps.applied(point).line_rate_pps for point in points])
+        at_line_rate = logs >= line_rates - TOLERANCE_RATIO
+        noise_ratio = np.where(at_line_rate, min(self.noise_ratio, _LINE_RATE_NOISE_RATIO), self.noise_ratio)
+        missing = np.log(goals_pps) - TOLERANCE_RATIO - logs
+        missed = np.searchsorted(noise, missing / np.maximum(noise_ratio, _LEAST_NOISE_RATIO))
+        drawn: Floats = 1.0 - missed / len(noise)
+        return drawn
 
     def least_cores(self, point: Point, goal_pps: float, *, confidence_ratio: float = CONFIDENCE_RATIO) -> int | None:
         """Return the fewest cores, 1 to 4096, that forward a rate with a probability, or None if no number does.

@@ -7,7 +7,8 @@ in both. Their difference is therefore known better than that of independent pre
     draw 2   A ────●────     B ──────●──      B/A − 1      2.5 % to 97.5 % of these: the interval
     …                                         …
 
-A prediction is of one measurement. Two measurements have each their own noise, unless they are the same prediction. A
+A prediction is of one measurement. Two measurements have each their own noise, unless they are the same prediction. The
+probability of a sizing is the mean of the probabilities of the drawn routers, whose difference is taken draw by draw. A
 document holds its calibration as a recipe (:mod:`routecast.calibration.recipe`), which is fitted again; a fit that does
 not give the intervals of the document (another machine or version) is not used.
 """
@@ -38,9 +39,12 @@ __all__ = ["DrawPairing"]
 
 _TOLERANCE_RATIO = 1e-6
 """Relative difference of an interval from that of the fit, within which the fit is that of the document."""
+_CHANCE_TOLERANCE = 1e-3
+"""Difference of a probability from that of the fit, within which it is that of the fit; draws depend on the points."""
 _MAX_POINTS = 200
 """Conditions that are drawn together: the cost grows with their cube."""
 _TAILS = (0.025, 0.975)
+_PROBABILITY = "probability"
 _RATES = ("predicted_pps", "solved_pps", "simulated_pps", "rate_pps")
 _CLOCK_SLACK_RATIO = 1.01
 """Greatest measured rate over line rate, where a study cuts its intervals."""
@@ -48,12 +52,22 @@ _CLOCK_SLACK_RATIO = 1.01
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A predicted row of a document: its conditions, its prediction with the 95 % interval, frames/s."""
+    """A predicted row of a document: its conditions, its prediction with the 95 % interval, frames/s.
+
+    ``probability``: that one measurement reaches ``goal_pps``; NaN where the row has none.
+    """
 
     point: Point
     predicted_pps: float
     low_pps: float
     high_pps: float
+    probability: float = math.nan
+    goal_pps: float = math.nan
+
+    @property
+    def has_probability(self) -> bool:
+        """Whether the row has a probability, and the document says of which rate."""
+        return math.isfinite(self.probability) and math.isfinite(self.goal_pps)
 
 
 class DrawPairing:
@@ -63,34 +77,42 @@ class DrawPairing:
         # Rows are known by their identity, so the documents have to stay.
         self._documents = a, b
         self._calibrations = {id(row): calibration for document in (a, b) for row, calibration in _predicted(document)}
+        self._goals_pps = {id(row): goal_pps for document in (a, b) for row, goal_pps in _with_goals(document)}
         self._fitted: dict[str, FittedRouter | None] = {}
         self.remark = _remark(a, b, names)
 
     def intervals(self, pairs: Sequence[RowPair]) -> list[PairedInterval | None]:
         """Return the interval of the difference of each pair of rows; None where the two are independent."""
         paired: list[PairedInterval | None] = [None] * len(pairs)
-        shared: dict[str, list[tuple[int, _Row, _Row]]] = {}
+        shared: dict[tuple[str, str], list[tuple[int, _Row, _Row]]] = {}
         recipes: dict[str, Mapping[str, Any]] = {}
         for index, pair in enumerate(pairs):
             own, other = (self._calibrations.get(id(row), {}) for row in (pair.a, pair.b))
             digest = own.get("digest")
-            row_a, row_b = _row(pair.a, own.get("conditions")), _row(pair.b, other.get("conditions"))
-            if pair.quantity != _rate_of(pair.a) or not digest or digest != other.get("digest"):
+            row_a, row_b = (
+                _row(row, calibration.get("conditions"), self._goals_pps.get(id(row), math.nan))
+                for row, calibration in ((pair.a, own), (pair.b, other))
+            )
+            if pair.quantity not in {_rate_of(pair.a), _PROBABILITY} or not digest or digest != other.get("digest"):
                 continue
-            if row_a is not None and row_b is not None:
-                recipes[str(digest)] = own
-                shared.setdefault(str(digest), []).append((index, row_a, row_b))
-        for digest, known in shared.items():
+            if row_a is None or row_b is None:
+                continue
+            if pair.quantity == _PROBABILITY and not (row_a.has_probability and row_b.has_probability):
+                continue
+            recipes[str(digest)] = own
+            kind = _PROBABILITY if pair.quantity == _PROBABILITY else "rate"
+            shared.setdefault((str(digest), kind), []).append((index, row_a, row_b))
+        for (digest, kind), known in shared.items():
             router = self._router(recipes[digest])
             if router is None:
                 continue
             step = _MAX_POINTS // 2
             for start in range(0, len(known), step):
                 part = known[start : start + step]
-                drawn = self._drawn(router, [(a, b) for _, a, b in part])
+                drawn = self._drawn(router, [(a, b) for _, a, b in part], of_chances=kind == _PROBABILITY)
                 for (index, _, _), interval in zip(part, drawn, strict=True):
                     paired[index] = interval
-            if all(paired[index] is None for index, _, _ in known):
+            if kind != _PROBABILITY and all(paired[index] is None for index, _, _ in known):
                 self.remark = (
                     "pairing not known: calibrated again, the points give other intervals than the results have, so "
                     "they are compared as independent"
@@ -119,14 +141,19 @@ class DrawPairing:
         return self._fitted[digest]
 
     @staticmethod
-    def _drawn(router: FittedRouter, pairs: Sequence[tuple[_Row, _Row]]) -> list[PairedInterval | None]:
+    def _drawn(
+        router: FittedRouter, pairs: Sequence[tuple[_Row, _Row]], *, of_chances: bool
+    ) -> list[PairedInterval | None]:
         rows = [row for pair in pairs for row in pair]
         points = {_key(row.point): row.point for row in rows}
         column = {key: index for index, key in enumerate(points)}
         predictions = dict(zip(points, router.predict(list(points.values())), strict=True))
-        draws_pps = router.joint_rates_pps(list(points.values()))
+        chances = (
+            router.chance_draws([row.point for row in rows], [row.goal_pps for row in rows]) if of_chances else None
+        )
+        draws_pps = router.joint_rates_pps(list(points.values())) if chances is None else np.empty((0, len(points)))
         intervals: list[PairedInterval | None] = []
-        for pair in pairs:
+        for number, pair in enumerate(pairs):
             drawn = []
             for row in pair:
                 key = _key(row.point)
@@ -140,7 +167,14 @@ class DrawPairing:
                 ):
                     break
                 drawn.append(np.minimum(draws_pps[:, column[key]] * shift, cut_pps))
-            intervals.append(_interval(*pair, *drawn) if len(drawn) == len(pair) else None)
+            if len(drawn) < len(pair):
+                intervals.append(None)
+            elif chances is None:
+                intervals.append(_interval(*pair, *drawn))
+            elif not all(_is_of_fit(router, row) for row in pair):
+                intervals.append(None)
+            else:
+                intervals.append(_chance_interval(*pair, chances[:, 2 * number + 1] - chances[:, 2 * number]))
         return intervals
 
 
@@ -155,6 +189,21 @@ def _interval(a: _Row, b: _Row, drawn_a: Floats, drawn_b: Floats) -> PairedInter
         ratio_low=min(ratio_low, ratio),
         ratio_high=max(ratio_high, ratio),
     )
+
+
+def _chance_interval(a: _Row, b: _Row, drawn: Floats) -> PairedInterval:
+    """Return the 95 % intervals of the difference of two probabilities, and of that over A."""
+    difference = b.probability - a.probability
+    low, high = map(float, np.quantile(drawn, _TAILS))
+    low, high = min(low, difference), max(high, difference)
+    scale = 1.0 / a.probability if a.probability > 0.0 else math.nan
+    return PairedInterval(low=low, high=high, ratio_low=low * scale, ratio_high=high * scale)
+
+
+def _is_of_fit(router: FittedRouter, row: _Row) -> bool:
+    """Return whether a probability is that of the calibration alone, and not that of rows which measured its cores."""
+    (chance,) = router.chances([row.point], row.goal_pps)
+    return math.isclose(row.probability, chance, rel_tol=0.0, abs_tol=_CHANCE_TOLERANCE)
 
 
 def _is_near(stated: float, fitted: float) -> bool:
@@ -206,6 +255,18 @@ def _predicted(
             yield from _predicted(part, calibrations)
 
 
+def _with_goals(entry: object, goal_pps: float = math.nan) -> Iterator[tuple[Mapping[str, Any], float]]:
+    """Yield the tables in a document that have a probability, with the rate to reach, frames/s."""
+    if isinstance(entry, Mapping):
+        target = entry.get("target")
+        if isinstance(target, Mapping) and _is_rate(target.get("forwarded_pps")):
+            goal_pps = float(target["forwarded_pps"])
+        if _PROBABILITY in entry:
+            yield entry, goal_pps
+    for part in entry.values() if isinstance(entry, Mapping) else entry if isinstance(entry, list) else ():
+        yield from _with_goals(part, goal_pps)
+
+
 def _rate_of(row: Mapping[str, Any]) -> str | None:
     """Return the name of a row's predicted rate; None for what is no prediction with an interval."""
     if "cores" not in row or not _is_rate(row.get("low_pps")) or not _is_rate(row.get("high_pps")):
@@ -213,10 +274,11 @@ def _rate_of(row: Mapping[str, Any]) -> str | None:
     return next((name for name in _RATES if _is_rate(row.get(name))), None)
 
 
-def _row(row: Mapping[str, Any], stated: object) -> _Row | None:
+def _row(row: Mapping[str, Any], stated: object, goal_pps: float) -> _Row | None:
     """Return a predicted row; None without an interval, or where its conditions are not known.
 
-    ``stated``: the conditions of all rows of the document but the number of cores, if it states them.
+    ``stated``: the conditions of all rows of the document but the number of cores, if it states them; ``goal_pps``: the
+    rate of its probability.
     """
     rate = _rate_of(row)
     if rate is None:
@@ -232,7 +294,9 @@ def _row(row: Mapping[str, Any], stated: object) -> _Row | None:
                 point = replace(point, frame_mix=mix, frame_bytes=mix.mean_bytes)
     except (KeyError, TypeError, ValueError, RoutecastError):
         return None
-    return _Row(point, float(row[rate]), float(row["low_pps"]), float(row["high_pps"]))
+    probability = row.get(_PROBABILITY)
+    chance = float(probability) if isinstance(probability, int | float) else math.nan
+    return _Row(point, float(row[rate]), float(row["low_pps"]), float(row["high_pps"]), chance, goal_pps)
 
 
 _CONDITIONS = ("cores", "frame_bytes", "flows", "link_bps", "ports", "nic_cap_pps")

@@ -204,6 +204,9 @@ _INTERVAL_TARGETS = ("predicted", "solved", "simulated", "rate", "throughput", "
 _PROPORTIONAL_FIELDS = ("l1_bps", "l2_bps", "per_port_pps")
 """Fields in proportion to the rate of the same table, with the same relative interval."""
 
+_PROBABILITY = "probability"
+"""The field of a sizing that sums up draws of a calibration, and so has no interval of its own."""
+
 _NORMAL_95 = 1.959963984540054
 
 
@@ -374,7 +377,7 @@ class _DocumentWalk:
     only_a: list[str] = field(default_factory=list)
     only_b: list[str] = field(default_factory=list)
     pairs: dict[int, RowPair] = field(default_factory=dict)
-    """The rows of A and B of each difference whose two values have intervals."""
+    """The rows of A and B of each difference that a pairing may know: two intervals, or two probabilities."""
 
     def tables(
         self,
@@ -413,7 +416,8 @@ class _DocumentWalk:
                 estimates = intervals[0].estimate(key, entry_a), intervals[1].estimate(key, entry_b)
                 count = len(self.differences)
                 self._estimates(place, key, *estimates, is_setting=holds_settings or key in _SETTING_FIELDS)
-                if len(self.differences) > count and all(side.has_interval for side in estimates):
+                is_known = key == _PROBABILITY or all(side.has_interval for side in estimates)
+                if len(self.differences) > count and is_known:
                     self.pairs[count] = RowPair(*(rows or (a, b)), key)
             else:  # a table in A and a number in B, or the reverse: they have nothing in common
                 self._one_side(_joined(place, key), entry_a, entry_b)
@@ -569,6 +573,17 @@ def _intervals(table: Mapping[str, Any]) -> _Intervals:
                 for name in _PROPORTIONAL_FIELDS
                 if _is_number(table.get(name))
             } | by_field
+    offered_pps, loss_ratio = table.get("offered_pps"), table.get("loss_ratio")
+    if (
+        "forwarded_pps" in by_field
+        and "loss_ratio" not in by_field
+        and _is_number(loss_ratio)
+        and _is_number(offered_pps)
+        and offered_pps > 0.0  # type: ignore[operator]
+    ):
+        # The loss ratio is what the forwarded rate leaves of the offered load, which is exact.
+        least, most = (1.0 - end / offered_pps for end in reversed(by_field["forwarded_pps"]))  # type: ignore[operator]
+        by_field["loss_ratio"] = min(max(least, 0.0), loss_ratio), max(min(most, 1.0), loss_ratio)  # type: ignore[type-var,assignment]
     error, value = table.get("standard_error"), table.get("value")
     if "value" not in by_field and _is_number(error) and _is_number(value):
         by_field["value"] = value - _NORMAL_95 * error, value + _NORMAL_95 * error  # type: ignore[operator]
