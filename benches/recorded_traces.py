@@ -6,7 +6,7 @@ stated range (by more than 0.5 % of the frames), and those whose bits or busy un
 
 ::
 
-    python benches/recorded_traces.py [--traces 300] [--router NAME] [--verbose]
+    python benches/recorded_traces.py [--traces 300] [--first 0] [--router NAME] [--verbose]
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ def main() -> None:
     """Count over random traces."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--traces", type=int, default=300)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first trace")
     parser.add_argument("--router", default="", help="part of the name of a file of examples/")
     parser.add_argument("--verbose", action="store_true")
     arguments = parser.parse_args()
@@ -99,7 +100,7 @@ def main() -> None:
         if arguments.router in path.name
     ]
     counts: Counter[str] = Counter()
-    for seed in range(arguments.traces):
+    for seed in range(arguments.first, arguments.first + arguments.traces):
         choice = random.Random(f"router/{seed}")
         name, model, suggested = choice.choice(routers)
         rate_pps = (suggested.rate_pps if suggested else 1e6) * choice.choice([0.2, 0.5, 0.8, 1.0, 1.2, 2.0])

@@ -84,7 +84,9 @@ def limits_of_windows(fluid: Fluid, visits: Vector) -> list[Limit]:
     limits = []
     for window, enter in enumerate(windows.enter):
         task = fluid.graph.tasks[enter]
-        used = min(float(now.pps[window] * now.residence_s[window] / windows.units[window]), 1.0)
+        need = next(need for need in task.needs if need.pool == windows.pools[window])
+        held = float(fluid.busy_units[need.pool][enter]) / need.units
+        used = min(held / float(windows.units[window]), 1.0)
         resource = Resource(
             name=windows.pools[window],
             kind="pool",

@@ -76,13 +76,17 @@ def pass_recorded(fluid: Fluid, overloaded: Fluid | None) -> tuple[Fluid, DelayA
     if likely.bounded:
         if likely.contending:
             likely.note_contention()
-        for extra in (-1.0, 1.0):
-            bound = _Passage(fluid, trace, absences, overloaded, span_s, extra=extra)
+        bounds = [(-1.0, 0), (1.0, 0)]
+        for extra, slow_from in bounds:
+            bound = _Passage(fluid, trace, absences, overloaded, span_s, extra=extra, slow_from=slow_from)
             bound.factors = likely.factors
             bound.run()
             if bound.contending:
                 bound.note_contention()
             losses.append(bound.loss_ratio)
+            if len(bounds) == 2:
+                # Where a window loses frames, it loses most if those before it delay none.
+                bounds += [(1.0, depth) for depth in sorted(bound.losing_depths()) if depth > 0]
     return _with_work(fluid, likely), _answer(fluid, likely, losses)
 
 
@@ -95,6 +99,16 @@ class _Station:
     room: int
     wakeup_s: float | None = None
     """Wake-up of a server whose services interrupts start; None for others."""
+    inside: _Inside | None = None
+    """What is behind the server where a window begins; None elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    """Inside of a window: the frames that it has room for, and the time that one of them takes alone, s."""
+
+    frames: int
+    alone_s: float
 
 
 class _Passage:
@@ -112,10 +126,15 @@ class _Passage:
         span_s: tuple[float, float],
         *,
         extra: float,
+        slow_from: int = 0,
     ) -> None:
         self.fluid, self.graph, self.absences, self.extra = fluid, fluid.graph, absences, extra
         self.overloaded = overloaded
+        self.slow_from = slow_from
         self.trace = trace
+        self.before = _doors_before(fluid)
+        self.backlog_frames: dict[int, int] = {}
+        """By door: the most frames that it holds where it is slow; at the fastest only."""
         counts = numbers_counted(trace.frame_bytes)
         self.sizes = np.flatnonzero(counts).astype(np.uint32)
         self.frames_by_size = counts[self.sizes]
@@ -133,9 +152,18 @@ class _Passage:
         """By task unit: the contention of each frame's service."""
         self.bounded: dict[int, str] = {}
         """Task units whose courses are only bounded, and why."""
+        self.is_uneven = not (fluid.load.frames.is_fixed and trace.interarrival_scv < _NOTABLE)
         self.is_unbounded = False
         """Whether queues are so short that the turns at shared units decide."""
         self.reset()
+
+    def losing_depths(self) -> set[int]:
+        """Return how many windows follow each other up to those that lose frames."""
+        return {self._depth(door) for door in self.before if self.lost.get(door, 0) > 0}
+
+    def _depth(self, door: int) -> int:
+        """Return how many windows follow each other before one."""
+        return max((self._depth(other) + 1 for other in self.before[door]), default=0)
 
     def reset(self) -> None:
         """Let all frames arrive anew."""
@@ -149,6 +177,8 @@ class _Passage:
         self.lost: dict[int, int] = {}
         self.work_s: dict[int, float] = {}
         self.wait_s: dict[int, float] = {}
+        self.held_s: dict[int, float] = {}
+        """By task unit where a window begins: the time that its frames are inside."""
         self.slower: dict[int, float] = {}
         """By task unit: by how much its services are longer than its own work."""
         self.services: dict[int, tuple[Numbers, Instants, Instants]] = {}
@@ -215,11 +245,19 @@ class _Passage:
         if station.wakeup_s is not None:
             self._route(index, self._poll(index, frames, station))
             return
-        served = self._queue(index, frames, station.service_s, station.servers, station.room)
+        served = self._queue(index, frames, station.service_s, station.servers, station.room, inside=station.inside)
         self._route(index, served)
 
     def _queue(
-        self, node: int, frames: Numbers, each: Floats, servers: int, room: int, *, is_link: bool = False
+        self,
+        node: int,
+        frames: Numbers,
+        each: Floats,
+        servers: int,
+        room: int,
+        *,
+        is_link: bool = False,
+        inside: _Inside | None = None,
     ) -> Numbers:
         """Let frames wait and be served at a node; return those that are not lost.
 
@@ -235,6 +273,7 @@ class _Passage:
         left_end = np.zeros(0, np.uint64)
         left_start = left_end
         self.lost[node], self.wait_s[node], work_s = 0, 0.0, 0.0
+        latest = np.zeros(0, np.uint64)
         for begin in range(0, len(frames), _CHUNK_FRAMES):
             chunk = frames[begin : begin + _CHUNK_FRAMES]
             at = self.at[chunk]
@@ -260,6 +299,11 @@ class _Passage:
             done_s = (counted - np.clip(starts, self.begin, counted)).astype(np.float64) / _PS
             work_s += float(done_s.sum())
             left_start, left_end = np.concatenate((left_start, starts)), np.concatenate((left_end, ends))
+            if inside is not None:
+                entered, latest = _entries(at, starts, latest, inside)
+                alone = np.uint64(round(inside.alone_s * _PS))
+                held = np.clip(starts + alone, self.begin, self.end) - np.clip(entered, self.begin, self.end)
+                self.held_s[node] = self.held_s.get(node, 0.0) + float(held.astype(np.float64).sum()) / _PS
             if is_link:
                 # A frame leaves with its first bit (S9).
                 self.at[chunk] = starts
@@ -372,7 +416,7 @@ class _Passage:
             return self._plain(index, service_s, servers, room)
         if fluid.windows is not None and index in fluid.windows.enter:
             self.bounded[index] = why
-            return self._door(index, service_s, room)
+            return self._door(index, frames, service_s, room)
         if fluid.windows is not None and index in fluid.windows.inside:
             # Frames inside a window have room at every task unit of it, if its queue is as long as the window.
             self.is_unbounded |= not self._holds_all(index)
@@ -457,22 +501,53 @@ class _Passage:
         polls = task.activation.kind == "interrupt"
         return is_even and (self._is_alone(index) if polls else fluid.costs[index].batch_s <= 0.0)
 
-    def _door(self, index: int, service_s: Floats, room: int) -> _Station:
-        """Return where a window begins as a server that takes in frames as fast as all of the window does."""
+    def _door(self, index: int, frames: Numbers, service_s: Floats, room: int) -> _Station:
+        """Return where a window begins as a server that takes in frames as fast as all of the window does.
+
+        A window of T frames that passes P frames/s and holds a frame that is alone for R has taken in the frames that
+        wait less than R for the server, so T - PR more frames have room; see :func:`_entries`.
+
+        At the fastest, a window has room for all frames that the windows before it may hold where they are slow: the
+        router holds no more frames before the end of a window than these, so all of them lose at least as many. With
+        its own room the fastest course would not be a bound: a slow window before it keeps frames that it would lose.
+        """
         fluid = self.fluid
         assert fluid.windows is not None
         assert fluid.window_rates is not None
         number = fluid.windows.enter.index(index)
-        most_pps = float(fluid.window_rates.max_pps[number])
-        if self.extra > 0.0 and self.overloaded is not None and self.overloaded.window_rates is not None:
+        extra = -1.0 if self.extra > 0.0 and self._depth(index) < self.slow_from else self.extra
+        fastest_pps = float(fluid.window_rates.max_pps[number])
+        slowest_pps = fastest_pps
+        if self.overloaded is not None and self.overloaded.window_rates is not None:
             # In a burst all windows wait for the same memories.
-            most_pps = min(most_pps, float(self.overloaded.window_rates.pps[number]))
-        if not (math.isfinite(most_pps) and most_pps > 0.0):
+            slowest_pps = min(fastest_pps, float(self.overloaded.window_rates.max_pps[number]))
+        if not (math.isfinite(fastest_pps) and slowest_pps > 0.0):
             return _Station(1, service_s, room)
-        paced_s = (1.0 + self.extra * _WINDOW_ERROR) / most_pps / float(self.fluid.factor[index])
+        likely_pps = slowest_pps if self.is_uneven else fastest_pps
+        fastest_pps, slowest_pps = fastest_pps / (1.0 - _WINDOW_ERROR), slowest_pps / (1.0 + _WINDOW_ERROR)
+        most_pps = {-1.0: fastest_pps, 1.0: slowest_pps}.get(extra, likely_pps)
+        inside = self._inside(index, number, most_pps)
+        paced_s = 1.0 / most_pps / float(self.fluid.factor[index])
         own_s = float(np.average(service_s, weights=self.frames_by_size))
         self.slower[index] = paced_s / own_s if own_s > 0.0 else math.inf
-        return _Station(1, np.full(len(service_s), paced_s), room)
+        entered = min(max(round(inside.alone_s * most_pps), 1), inside.frames)
+        room += inside.frames - {-1.0: 1, 1.0: inside.frames}.get(extra, entered)
+        if self.extra < 0.0:
+            waiting = _most_waiting(self.at[frames], 1.0 / slowest_pps)
+            self.backlog_frames[index] = min(waiting, room) if waiting > 1 else 0
+            room += sum(self.backlog_frames.get(door, 0) for door in self.before[index])
+        return _Station(1, np.full(len(service_s), paced_s), room, inside=inside)
+
+    def _inside(self, index: int, number: int, most_pps: float) -> _Inside:
+        """Return what is inside a window; a window that shares units with others has all of them at its fastest."""
+        windows = self.fluid.windows
+        assert windows is not None
+        frames = float(windows.units[number])
+        if self.extra < 0.0:
+            need = next(need for need in self.graph.tasks[index].needs if need.pool == windows.pools[number])
+            frames = self.fluid.model.pool(need.pool).units // need.units
+        alone_s = float(windows.demand_s[number].sum() + windows.delay_s[number])
+        return _Inside(max(round(frames), 1), min(alone_s, frames / most_pps))
 
     def _holds_all(self, index: int) -> bool:
         """Whether a task unit inside windows has room for all frames that may be inside."""
@@ -587,8 +662,51 @@ def _streams(fluid: Fluid) -> Numbers:
     return np.array(places, np.intp)
 
 
+def _entries(at: Instants, starts: Instants, latest: Instants, inside: _Inside) -> tuple[Instants, Instants]:
+    """Return when frames enter a window, and the latest starts for the frames that follow.
+
+    A window of T frames that passes a frame each 1/P and holds a frame that is alone for R <= T/P is a single server
+    in front of a delay: the n-th frame leaves it at ``d_n = max(a_n + R, d_(n-1) + 1/P)``, and enters as soon as there
+    is room, at ``max(a_n, d_(n-T))``.
+
+    ``starts``: ``d_n - R``; ``latest``: those of up to T frames before.
+    """
+    all_starts = np.concatenate((latest, starts))
+    before = all_starts[: max(len(all_starts) - inside.frames, 0)] + np.uint64(round(inside.alone_s * _PS))
+    entered = at.copy()
+    late = entered[len(entered) - len(before) :]
+    np.maximum(late, before, out=late)
+    return entered, all_starts[max(len(all_starts) - inside.frames, 0) :]
+
+
 def _wire_ps(link_bps: float, sizes: NDArray[np.uint32]) -> Floats:
     return (sizes.astype(np.float64) + WIRE_OVERHEAD_BYTES) * (8.0 * _PS / link_bps)
+
+
+def _doors_before(fluid: Fluid) -> dict[int, frozenset[int]]:
+    """Return by door, the task unit where a window begins, those that its frames may have passed."""
+    if fluid.windows is None:
+        return {}
+    doors = frozenset(fluid.windows.enter)
+    passed: list[set[int]] = [set() for _ in range(fluid.graph.exit + 1)]
+    for index, edges in enumerate(fluid.graph.edges):
+        leaving = passed[index] | ({index} & doors)
+        for node, fraction in edges:
+            if (fraction > 0.0).any():
+                passed[node] |= leaving
+    return {door: frozenset(passed[door]) for door in doors}
+
+
+def _most_waiting(at: Instants, gap_s: float) -> int:
+    """Return the most frames that wait for a server that begins one each gap and has room for all."""
+    gap_ps, most, free_ps = gap_s * _PS, 0.0, 0.0
+    for begin in range(0, len(at), _CHUNK_FRAMES):
+        at_ps = at[begin : begin + _CHUNK_FRAMES].astype(np.float64)
+        done_ps = np.arange(len(at_ps)) * gap_ps
+        starts_ps = np.maximum.accumulate(np.maximum(at_ps - done_ps, free_ps)) + done_ps
+        most = max(most, float((starts_ps - at_ps).max()))
+        free_ps = float(starts_ps[-1]) + gap_ps
+    return math.ceil(most / gap_ps)
 
 
 def _most_within(at: Instants, time_s: float) -> int:
@@ -615,6 +733,8 @@ def _with_work(fluid: Fluid, passage: _Passage) -> Fluid:
             if index in passage.bounded and expected > 0.0:
                 # Interrupts and batches cost what the fluid state says; a queue knows only its frames.
                 units = float(fluid.busy_units[need.pool][index]) * work / expected
+            if index in passage.held_s:
+                units = passage.held_s[index] / passage.duration_s * need.units
             busy[need.pool][index] = min(units, float(fluid.model.pool(need.pool).units))
     polling = np.array([task.activation.kind == "polling" for task in fluid.graph.tasks])
     active = {name: np.where(polling, units, busy[name]) for name, units in fluid.active_units.items()}
