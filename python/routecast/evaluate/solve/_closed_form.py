@@ -25,7 +25,7 @@ from routecast.evaluate.solve._scheduling_shares import Component, components, m
 from routecast.evaluate.solve._throughput import Steady, lossless_of, steady_state
 from routecast.evaluate.solve._unknown_shares import fill_of, frame_times_s
 from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
-from routecast.evaluate.solve.fluid import Fluid, intended_of, solve_fluid, switching_s
+from routecast.evaluate.solve.fluid import MEAN_BATCHES, Fluid, intended_of, solve_fluid, switching_s
 from routecast.evaluate.trial import Bottleneck, Resource, TaskActivity, Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
 from routecast.quantity import format_duration, format_pps, format_ratio
@@ -226,7 +226,7 @@ def _notes(machine: ThreadMachine, steady: Steady) -> list[str]:
     if not machine.complete:
         notes.append("pins overlap in too many ways to check all sets of units: the rates are upper bounds")
     if machine.start_s.any() or machine.switch_s.any():
-        notes.append("threads wake and switch as often as with mean batches, an approximation")
+        notes.append(MEAN_BATCHES)
     notes += _notes_on_turns(machine, steady) + _notes_on_bursts(machine, steady)
     if machine.shares_units.any() and float(steady.lost_pps.sum()) > 1e-6 * float(steady.offered.sum()):
         notes.append(

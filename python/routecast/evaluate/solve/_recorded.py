@@ -8,6 +8,11 @@ are busy as each service begins, in a few rounds.
 Where more than the frames of its own queue decides when a frame is served (shared units, interrupts, costs of batches,
 random services), two such queues bound the loss: one that serves at once and as fast as the task unit can, and one that
 is slowed by all other work of its units and away as long as it can be.
+
+A queue that serves sooner loses less itself, but hands its frames to the next one sooner, which then may lose more: the
+fastest queues in a row do not lose least. Windows that follow each other differ most, since in a burst they wait for the
+same memories. Their least loss is that of queues with all the room that frames find up to the end of a window, and
+their greatest is also looked for in slow windows behind fast ones, see :meth:`_Passage._door`.
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ from routecast.evaluate.solve._delay import DelayAnswer
 from routecast.evaluate.solve._repeated_bursts import recorded_bursts
 from routecast.evaluate.solve._scheduling_shares import served_at_once
 from routecast.evaluate.solve._unknown_shares import Absences, absences_of
-from routecast.evaluate.solve.fluid import Fluid
+from routecast.evaluate.solve.fluid import MEAN_BATCHES, Fluid
 from routecast.evaluate.trial import Delay
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
 from routecast.load.trace import RecordedFrames, numbers_counted
@@ -183,6 +188,8 @@ class _Passage:
         """By task unit: by how much its services are longer than its own work."""
         self.services: dict[int, tuple[Numbers, Instants, Instants]] = {}
         """By task unit of a pool with contention: frames, starts and ends of its services."""
+        self.wakes_ratio: dict[int, float] = {}
+        """By thread: how often its frames wake it, of the wakes of the fluid state."""
         self.forwarded = np.zeros(len(self.trace), bool)
 
     def run(self) -> None:
@@ -242,6 +249,8 @@ class _Passage:
 
     def _serve(self, index: int, frames: Numbers) -> None:
         station = self._station(index, frames)
+        if self.fluid.steady is not None and self.extra == 0.0:
+            self._note_wakes(index, frames)
         if station.wakeup_s is not None:
             self._route(index, self._poll(index, frames, station))
             return
@@ -364,6 +373,48 @@ class _Passage:
         if self._contends(index):
             self.services[index] = (frames, starts, self.at[frames])
         return frames
+
+    def _note_wakes(self, index: int, frames: Numbers) -> None:
+        """Count how often the frames that come to the first task unit of a thread wake it.
+
+        A thread that wakes pays for a start and serves all that waits and comes meanwhile. The frames of a trace decide
+        how many that are; the fluid state knows only the mean of random gaps.
+        """
+        from routecast import _core  # the compiled part is loaded where it is used
+
+        steady = self.fluid.steady
+        assert steady is not None
+        machine = steady.machine
+        node = int(machine.propagation.position[index])
+        thread = int(machine.thread[node])
+        if thread >= len(machine.threads) or thread in self.wakes_ratio or not len(frames):
+            return
+        wakes_per_s, start = float(steady.wakes.per_s[thread]), float(steady.wakes.start[thread])
+        arriving = float(steady.node_rates.served[node])
+        if wakes_per_s <= 0.0 or start <= 0.0 or arriving <= 0.0:
+            return
+        nodes = list(machine.threads[thread].tasks)
+        frame_s = float((steady.node_rates.served * steady.work_s)[nodes].sum()) / arriving
+        at, wakes = self.at[frames], []
+        for until in (self.begin, self.end):
+            _, _, _, count = _core.polled_starts(
+                at.tobytes(),
+                np.full(len(at), round(frame_s * _PS), np.uint64).tobytes(),
+                len(at),
+                int(until),
+                (len(at), round(start / wakes_per_s * _PS), 0, round(float(machine.moderation_s[thread]) * _PS), 0, 0),
+                exhaustive=True,
+                sleep_ps=[],
+            )
+            wakes.append(count if until else 0)
+        self.wakes_ratio[thread] = (wakes[1] - wakes[0]) / self.duration_s / wakes_per_s
+
+    def wakes_ratio_of(self, index: int) -> float | None:
+        """Return how often the thread of a task unit wakes, of the wakes of the fluid state; None if not counted."""
+        if self.fluid.steady is None:
+            return None
+        machine = self.fluid.steady.machine
+        return self.wakes_ratio.get(int(machine.thread[machine.propagation.position[index]]))
 
     def _counts(self, at: Instants) -> NDArray[np.bool_]:
         """Return which instants count."""
@@ -732,13 +783,19 @@ def _with_work(fluid: Fluid, passage: _Passage) -> Fluid:
             units = work * need.units
             if index in passage.bounded and expected > 0.0:
                 # Interrupts and batches cost what the fluid state says; a queue knows only its frames.
-                units = float(fluid.busy_units[need.pool][index]) * work / expected
+                units, wakes_ratio = float(fluid.busy_units[need.pool][index]), passage.wakes_ratio_of(index)
+                starts = max(units - expected * need.units, 0.0)
+                if wakes_ratio is not None:
+                    units = work * need.units + starts * wakes_ratio
+                else:
+                    units *= work / expected
             if index in passage.held_s:
                 units = passage.held_s[index] / passage.duration_s * need.units
             busy[need.pool][index] = min(units, float(fluid.model.pool(need.pool).units))
     polling = np.array([task.activation.kind == "polling" for task in fluid.graph.tasks])
     active = {name: np.where(polling, units, busy[name]) for name, units in fluid.active_units.items()}
-    return replace(fluid, busy_units=busy, active_units=active)
+    notes = tuple(note for note in fluid.notes if note != MEAN_BATCHES) if passage.wakes_ratio else fluid.notes
+    return replace(fluid, busy_units=busy, active_units=active, notes=notes)
 
 
 def _answer(fluid: Fluid, likely: _Passage, losses: list[float]) -> DelayAnswer:
@@ -767,6 +824,13 @@ def _answer(fluid: Fluid, likely: _Passage, losses: list[float]) -> DelayAnswer:
     sizes = likely.trace.frame_bytes[likely.forwarded]
     latency, waiting = (None, None) if likely.bounded else _delays(likely)
     notes = [*likely.trace.notes]
+    if likely.held_s:
+        notes.append(
+            "threads and buffers of windows are held as by frames that follow each other; frames that come at once, "
+            "from several ports, hold them longer"
+        )
+    if likely.wakes_ratio:
+        notes.append("threads wake as often as the frames of the trace would wake each of them alone, an approximation")
     if likely.bounded:
         index, why = next(iter(likely.bounded.items()))
         notes.append(f'no latency: "{names[index]}" {why}')

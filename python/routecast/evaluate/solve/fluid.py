@@ -31,8 +31,10 @@ from routecast.quantity import format_ratio
 from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel, TaskUnit
 
-__all__ = ["Fluid", "Sharing", "intended_of", "sharing_of", "solve_fluid", "switching_s"]
+__all__ = ["MEAN_BATCHES", "Fluid", "Sharing", "intended_of", "sharing_of", "solve_fluid", "switching_s"]
 
+MEAN_BATCHES = "threads wake and switch as often as with mean batches, an approximation"
+"""Note on threads whose starts cost."""
 _MAX_TURNS = 20
 _SAME_RATIO = 1e-12
 _MAX_ROUNDS = 400
