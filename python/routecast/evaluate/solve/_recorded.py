@@ -9,10 +9,10 @@ Where more than the frames of its own queue decides when a frame is served (shar
 random services), two such queues bound the loss: one that serves at once and as fast as the task unit can, and one that
 is slowed by all other work of its units and away as long as it can be.
 
-A queue that serves sooner loses less itself, but hands its frames to the next one sooner, which then may lose more: the
-fastest queues in a row do not lose least. Windows that follow each other differ most, since in a burst they wait for the
-same memories. Their least loss is that of queues with all the room that frames find up to the end of a window, and
-their greatest is also looked for in slow windows behind fast ones, see :meth:`_Passage._door`.
+A queue that serves sooner loses less itself, but hands its frames to the next one sooner, which then may lose more:
+the fastest queues in a row do not lose least. Windows that follow each other differ most, since in a burst they wait
+for the same memories. Their least loss is that of queues with all the room that frames find up to the end of a window,
+and their greatest is also looked for in slow windows behind fast ones, see :meth:`_Passage._door`.
 """
 
 from __future__ import annotations
