@@ -20,7 +20,7 @@ PACKAGE = Path(routecast.__file__).parent
 ROOT = Path(__file__).parents[1]
 
 FLOORS = (
-    ("errors", "_core", "lazy", "progress", "wings"),
+    ("errors", "_core", "lazy", "progress", "version", "wings"),
     ("quantity",),
     ("contention", "show"),
     ("load",),

@@ -13,6 +13,8 @@ of measurements; the result predicts throughputs and the number of cores that a 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from routecast.version import VERSION
+
 if TYPE_CHECKING:
     from routecast.api import Calibration, Router, calibrate, measure, multicore, read, simulate, solve, sweep
     from routecast.errors import RoutecastError
@@ -35,8 +37,7 @@ __all__ = [
     "sweep",
 ]
 
-__version__ = "0.1.0"
-
+__version__ = VERSION
 
 _MODULES = {"RoutecastError": "errors", "Sizing": "size", "Trial": "evaluate.trial"}
 """Modules of the names that ``routecast.api`` does not have."""

@@ -16,7 +16,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, cast
 
-from routecast import __version__
 from routecast.benchmark._compliance import compliance_of, hashes_left_out, modifiers_left_out
 from routecast.benchmark._confirmation import (
     CONFIRM,
@@ -45,6 +44,7 @@ from routecast.errors import ModelProblem, Problem
 from routecast.evaluate.plain import plain
 from routecast.progress import Progress
 from routecast.quantity import format_pps
+from routecast.version import VERSION
 
 __all__ = ["run_benchmark"]
 
@@ -383,7 +383,7 @@ def _result(run: _Run, device: dict[str, object], tester: dict[str, object]) -> 
 
 def _run_id(plan: Plan, rig: Rig) -> str:
     """Return a text that changes with the rig, the profile, the flows and the version of a run."""
-    conditions = (__version__, rig.identity, repr(plan.profile), plan.flows)
+    conditions = (VERSION, rig.identity, repr(plan.profile), plan.flows)
     return hashlib.sha256(repr(conditions).encode()).hexdigest()[:16]
 
 
@@ -419,7 +419,7 @@ def _floor_notes(run: _Run) -> list[str]:
 
 
 def _versions() -> dict[str, str]:
-    versions = {"routecast": __version__, "python": platform.python_version(), "kernel": platform.release()}
+    versions = {"routecast": VERSION, "python": platform.python_version(), "kernel": platform.release()}
     for package in ("MLRsearch", "numpy", "polars"):
         with contextlib.suppress(PackageNotFoundError):
             versions[package] = version(package)

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from routecast import __version__
 from routecast.benchmark.journal import Journal, TrialRecord
 from routecast.benchmark.streams import Stream, load_of, quiet_after, sending_ports, theoretical_pps
 from routecast.errors import DeviceEnded, EnvironmentProblem, RoutecastError
@@ -23,6 +22,7 @@ from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad, RateStep
 from routecast.quantity.schema import value
 from routecast.testbed.checks import disturbances
+from routecast.version import VERSION
 
 if TYPE_CHECKING:
     from routecast.benchmark.profile import Profile
@@ -270,6 +270,6 @@ class Stage:
         return run()
 
     def _key(self, load: OfferedLoad, duration_s: float, reset: str) -> str:
-        conditions = (__version__, self.identity, self.procedure, self.stream, self.frame_bytes, self.count)
+        conditions = (VERSION, self.identity, self.procedure, self.stream, self.frame_bytes, self.count)
         settings = (load.rate_pps, load.steps, len(load.flows.flows), duration_s, reset)
         return hashlib.sha256(repr((*conditions, *settings)).encode()).hexdigest()[:24]

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
-from routecast import __version__
 from routecast.calibration._fit import fit
 from routecast.calibration.fitted import FittedRouter
 from routecast.calibration.priors import read_priors
@@ -23,6 +22,7 @@ from routecast.evaluate.plain import plain
 from routecast.evaluate.points import Layout, Point
 from routecast.load.frames import FrameMix
 from routecast.quantity.schema import field, value
+from routecast.version import VERSION
 
 __all__ = ["Recipe", "conditions_of", "point_of"]
 
@@ -54,7 +54,7 @@ class Recipe:
     @property
     def digest(self) -> str:
         """Hash of the points, the priors, the noise, the seed and the version of routecast."""
-        parts = (__version__, repr(read_priors(without=self.left_out)), self._arguments())
+        parts = (VERSION, repr(read_priors(without=self.left_out)), self._arguments())
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
     def to_json(self, series: str = "") -> dict[str, Any]:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from routecast import __version__
 from routecast.calibration.fitted import FittedRouter, sparse_counts
 from routecast.calibration.forward import DEVICE_SHAPES, NIC_SHAPE, law_values
 from routecast.contention import mixed_factors
@@ -28,6 +27,7 @@ from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
 from routecast.quantity import format_ratio
 from routecast.quantity.toml_file import toml_string
+from routecast.version import VERSION
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -257,7 +257,7 @@ def _header(fitted: FittedRouter, points: Sequence[Point], source: str, today: d
     sizes = sorted({point.frame_bytes for point in fitted.points})
     counts = sorted({point.working_cores for point in fitted.points})
     series = f", series {toml_string(fitted.series)}" if fitted.series else ""
-    yield f"# Calibrated by routecast {__version__} on {today.isoformat()}."
+    yield f"# Calibrated by routecast {VERSION} on {today.isoformat()}."
     yield f"# Source of the points: {toml_string(source)}{series}."
     yield (
         f"# Calibrating points: {len(fitted.points)}, with {', '.join(map(str, counts))} busy cores and frames of "

@@ -18,9 +18,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     words = sys.argv[1:] if arguments is None else arguments
     if [*words] == ["--version"]:  # Scripts use it, so it comes before heavy imports.
-        from routecast import __version__
+        from routecast.version import VERSION
 
-        print(f"routecast {__version__}")
+        print(f"routecast {VERSION}")
         raise SystemExit(0)
     if arguments is not None:
         from routecast.cli.run import run

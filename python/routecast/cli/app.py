@@ -179,7 +179,7 @@ def routecast(
     stdout is data, stderr is progress. Exit codes: 0 ok, 1 a criterion failed, 2 usage or bad file, 3 environment.
     """
     if version:
-        from routecast import __version__
+        from routecast.version import VERSION
 
-        typer.echo(f"routecast {__version__}")
+        typer.echo(f"routecast {VERSION}")
         raise typer.Exit

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from routecast import __version__
 from routecast.errors import FileProblem, Problem
 from routecast.quantity.bounded_file import read_text
+from routecast.version import VERSION
 
 __all__ = ["check_folder", "versions"]
 
@@ -40,7 +40,7 @@ def check_folder(out: Path, kind: str, name: str) -> None:
 
 def versions(packages: Sequence[str] = ("numpy", "scipy", "polars")) -> dict[str, str]:
     """Return the versions of the software that determines results: routecast, Python and the installed packages."""
-    texts = {"routecast": __version__, "Python": platform.python_version()}
+    texts = {"routecast": VERSION, "Python": platform.python_version()}
     for name in packages:
         try:
             texts[name] = version(name)

@@ -15,11 +15,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from routecast import __version__
 from routecast.errors import FileProblem
 from routecast.experiment._factors import level_at
 from routecast.experiment.model import Experiment, FileValue, Level, Run
 from routecast.quantity.bounded_file import open_file
+from routecast.version import VERSION
 
 __all__ = ["documents", "levels_of_row", "runs_of", "wire_order", "wire_positions"]
 
@@ -51,7 +51,7 @@ def runs_of(experiment: Experiment) -> tuple[Run, ...]:
     """
     is_random = experiment.evaluator != "solve"
     shared = {
-        "version": __version__,
+        "version": VERSION,
         "evaluator": experiment.evaluator,
         "duration_s": experiment.duration_s,
         "is_steadied": experiment.is_steadied,

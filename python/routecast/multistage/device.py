@@ -13,7 +13,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar, Literal
 
-from routecast import __version__
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.multistage._layout import Outside
 from routecast.multistage._membership import MAX_MEMBERS
@@ -24,6 +23,7 @@ from routecast.testbed.devices.lifecycle import MACHINE_RESETS, StartedDevice
 from routecast.testbed.devices.options import DeviceOptions, option
 from routecast.testbed.dut_host import DeviceSite, Missing
 from routecast.testbed.tester import back_ends
+from routecast.version import VERSION
 
 __all__ = ["MultistageDevice", "MultistageOptions"]
 
@@ -177,7 +177,7 @@ class MultistageDevice(StartedDevice[MultistageOptions]):
         raise AssertionError("not among reset_kinds")
 
     def _version(self) -> str:
-        return f"routecast {__version__}, Linux {platform.release()}"
+        return f"routecast {VERSION}, Linux {platform.release()}"
 
     def planned(self) -> MultistageFile:
         """Return the router of the options, with two networks in place of those of a test bed."""

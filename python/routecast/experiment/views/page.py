@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from routecast import __version__
 from routecast.experiment.analysis.outcome import Analysis, Cell, Effect, LevelEffect, MarkedRun, Screening
 from routecast.experiment.answer import RunOverTime, rerun_over_time
 from routecast.experiment.designs import fraction_of
@@ -32,6 +31,7 @@ from routecast.experiment.views._words import (
 from routecast.quantity import format_duration
 from routecast.show.page import Block, Drawing, Folded, Listing, Notice, Page, Prose, Section, Tile, Tiles, render_page
 from routecast.show.tables import Column, Table, percent
+from routecast.version import VERSION
 
 __all__ = [
     "MAX_ROWS",
@@ -690,7 +690,7 @@ def _provenance(results: Results, command: str) -> tuple[tuple[str, str], ...]:
         ("Seed", str(experiment.seed)),
         ("Runs", f"{len(results.runs):,}{resumed}"),
         ("Took", format_duration(float(f"{results.elapsed_s:.2g}")) if results.elapsed_s else ""),
-        ("Versions", f"routecast {__version__}, Python {platform.python_version()}"),
+        ("Versions", f"routecast {VERSION}, Python {platform.python_version()}"),
     ]
     return tuple((name, value) for name, value in rows if value)
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, ClassVar, TypeVar
 
-from routecast import __version__
 from routecast.evaluate.executor import answer_of, process_pool
 from routecast.evaluate.ledger import Columns, Row
 from routecast.evaluate.plain import pick
@@ -31,6 +30,7 @@ from routecast.quantity.bounded_file import read_bytes
 from routecast.quantity.comparison import ComparedRow
 from routecast.study.engine import StudyRun, StudyTask
 from routecast.study.result import Criterion, Statement, StudyResult, criteria_of
+from routecast.version import VERSION
 
 __all__ = [
     "BOUND",
@@ -420,7 +420,7 @@ def _key(case: Case, matrix: int, folder: Path) -> str:
     names = [name for name in (traffic.matrix, traffic.task_graph) if name is not None]
     files = [read_bytes(folder / name, kind="traffic") for name in names if (folder / name).is_file()]
     inputs = {
-        "version": __version__,
+        "version": VERSION,
         "case": case.model_dump(
             mode="json",
             exclude={"name", "title", "source", "stated", "own", "statement", "maps", "matrices", "simulation"},

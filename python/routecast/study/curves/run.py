@@ -15,7 +15,6 @@ from itertools import islice, pairwise
 from statistics import fmean
 from typing import Any, ClassVar
 
-from routecast import __version__
 from routecast.evaluate.executor import Submit, process_pool
 from routecast.evaluate.ledger import Columns, Ledger
 from routecast.evaluate.plain import pick
@@ -51,6 +50,7 @@ from routecast.study.curves.simulate import (
 )
 from routecast.study.engine import StudyRun, StudyTask
 from routecast.study.result import Criterion, Statement, StudyResult, criteria_of
+from routecast.version import VERSION
 
 __all__ = ["CurveResult", "FigureResult", "answer"]
 
@@ -378,7 +378,7 @@ class _Simulations:
         document = document_of(self._study, curve, setting)
         traffic = (curve.traffic or figure.traffic).model_dump(mode="json")
         conditions = {
-            "version": __version__,
+            "version": VERSION,
             "run": self._study.run.model_dump(mode="json"),
             "document": document,
             "traffic": traffic,

@@ -12,7 +12,6 @@ from itertools import chain, product
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from routecast import __version__
 from routecast.calibration.score import Prediction
 from routecast.evaluate.ledger import Columns, Row
 from routecast.evaluate.plain import pick
@@ -28,6 +27,7 @@ from routecast.study.document import StudyFile
 from routecast.study.engine import StudyRun, StudyTask
 from routecast.study.result import Criterion, Statement, StudyResult, criteria_of
 from routecast.study.tables.document import FlowsForLinks, Scenario, Study, several
+from routecast.version import VERSION
 
 if TYPE_CHECKING:
     from routecast.calibration import FittedRouter
@@ -314,7 +314,7 @@ class Task:
     @property
     def key(self) -> str:
         """Hash of all conditions of the result and of the package's version."""
-        conditions = (__version__, self.law, self.evaluator, self.point, self.model, self.duration_s)
+        conditions = (VERSION, self.law, self.evaluator, self.point, self.model, self.duration_s)
         seed = self.seed if self.evaluator == "simulate" else None
         flow_seed = self.flow_seed if LineSetting.of(self.point).is_random else None
         return hashlib.sha256(repr((*conditions, seed, flow_seed)).encode()).hexdigest()[:24]
