@@ -31,6 +31,12 @@ from routecast.progress import ShareProgress
 from routecast.quantity.quantile import quantile
 from routecast.quantity.schema import field, value
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.float64]
+
 __all__ = [
     "CostShape",
     "Probed",
@@ -327,12 +333,6 @@ def _is_single_call(text: str) -> bool:
             return position == len(inside)
     return False
 
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Numbers = NDArray[np.float64]
 
 _FLOOR_CYCLES = 2.0
 """Added to a cost in relative errors, because loop overhead and clock resolution dominate smaller costs."""

@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from routecast.errors import ModelProblem, Problem
 from routecast.hardware.model import AccessKind, LevelName, MemoryLevel
@@ -82,12 +81,6 @@ def batch_waiting_cycles(
         waited[level.name] = rounds * (farthest_probability * first + further_lines * following) / batch_frames
     return waited
 
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Numbers = NDArray[np.float64]
 
 LINE_BYTES = 64
 
