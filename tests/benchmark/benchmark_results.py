@@ -226,7 +226,7 @@ def whole() -> BenchmarkResult:
                 Deviation(document="RFC 2544", section="26.2", requirement="MUST", wanted="20 repetitions", done="3"),
             ),
         ),
-        found={
+        by_procedure={
             "throughput": ThroughputResult(
                 rows=tuple(throughput),
                 advertised=(
@@ -292,7 +292,7 @@ def found_nothing() -> BenchmarkResult:
     )
     return replace(
         full,
-        found={
+        by_procedure={
             "throughput": ThroughputResult(rows=(lost,)),
             "latency": LatencyResult(rows=(late,), definition="RFC 1242 sec. 3.8", medium="Ethernet"),
             "frame_loss": FrameLossResult(rows=(), step_ratio=0.1),

@@ -153,7 +153,7 @@ def test_latency_is_that_of_the_lowered_throughput() -> None:
     result = run(Tiring(CAPACITY_PPS), "latency", latency={"rates": (1.0, 0.5)})
     row = lossless(result)
     assert row.confirmed == "lowered"
-    whole, half = result.found["latency"].rows
+    whole, half = result.by_procedure["latency"].rows
     assert whole.rate_pps == row.throughput_pps < row.searched_pps
     assert half.rate_pps == pytest.approx(0.5 * row.throughput_pps)
     assert (whole.loss_ratio, whole.outcome) == (0.0, "found")
@@ -171,7 +171,7 @@ def test_latency_follows_a_throughput_that_its_own_trials_lower_again() -> None:
 
     result = run(Weakening(CAPACITY_PPS), "latency")
     row = lossless(result)
-    (latency,) = (latency for latency in result.found["latency"].rows if latency.rate_ratio == 1.0)
+    (latency,) = (latency for latency in result.by_procedure["latency"].rows if latency.rate_ratio == 1.0)
     is_followed = latency.rate_pps == pytest.approx(row.throughput_pps) and latency.outcome == "found"
     is_left = latency.outcome == "undetermined" and "lowered after these trials" in latency.reason
     assert is_followed or is_left
@@ -180,7 +180,7 @@ def test_latency_follows_a_throughput_that_its_own_trials_lower_again() -> None:
 def test_without_a_confirmed_throughput_latency_is_not_determined() -> None:
     result = run(Tiring(CAPACITY_PPS, holds_pps=0.0), "latency")
     assert math.isnan(lossless(result).throughput_pps)
-    assert {row.outcome for row in result.found["latency"].rows} == {"undetermined"}
+    assert {row.outcome for row in result.by_procedure["latency"].rows} == {"undetermined"}
 
 
 def test_of_trials_at_a_rate_the_report_shows_the_worst_and_names_it() -> None:
@@ -198,7 +198,7 @@ def test_of_trials_at_a_rate_the_report_shows_the_worst_and_names_it() -> None:
     worst = max(result.trials, key=lambda record: record.trial.loss_ratio * (record.trial.duration_s > SHORT_S))
     assert row.worst_loss_ratio == pytest.approx(0.005, rel=0.01)
     assert row.worst_trial == f"trial {worst.number} (latency, repeat 2 at 100%)"
-    latency = result.found["latency"].rows[0]
+    latency = result.by_procedure["latency"].rows[0]
     assert (latency.loss_ratio, latency.worst_trial) == (row.worst_loss_ratio, row.worst_trial)
     assert f"{row.worst_trial} at this rate lost 0.5 %" in benchmark_page(result).answer.replace("Trial", "trial")
 
@@ -212,7 +212,7 @@ def test_of_frame_loss_and_latency_at_one_rate_both_rows_show_the_worst() -> Non
             return Tiring.trial(self, load, duration_s)
 
     result = run(Twice(2.0 * LINE_PPS), "latency", "frame_loss", latency={"repeats": 1})
-    first = result.found["frame_loss"].rows[0]
+    first = result.by_procedure["frame_loss"].rows[0]
     assert first.rate_ratio == 1.0
     assert first.loss_ratio == pytest.approx(0.005, rel=0.01)
     assert first.forwarded_pps == pytest.approx(first.offered_pps * 0.995, rel=1e-4)

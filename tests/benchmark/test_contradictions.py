@@ -23,10 +23,12 @@ from routecast.show.page import render_page
 def changed(name: str, chosen: Callable[[Any], bool], **values: Any) -> BenchmarkResult:
     """Return the whole result with other values in the first row that is chosen."""
     result = results.whole()
-    rows = list(result.found[name].rows)
+    rows = list(result.by_procedure[name].rows)
     place = next(number for number, row in enumerate(rows) if chosen(row))
     rows[place] = replace(rows[place], **values)
-    return replace(result, found={**result.found, name: replace(result.found[name], rows=tuple(rows))})
+    return replace(
+        result, by_procedure={**result.by_procedure, name: replace(result.by_procedure[name], rows=tuple(rows))}
+    )
 
 
 def smallest(row: Any) -> bool:

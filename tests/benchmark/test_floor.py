@@ -60,8 +60,10 @@ def without_floor(result: BenchmarkResult) -> dict[str, object]:
         replace(row, floor_loss_ratio=math.nan, floor_missed_loss_ratio=math.nan, floor_reason="")
         for row in result.throughput.rows
     )
-    results = {**result.found, "throughput": replace(result.throughput, rows=rows)}
-    return replace(result, found=results, elapsed_s=0.0, started_utc="", notes=(), profile={}, trials=()).to_json()
+    results = {**result.by_procedure, "throughput": replace(result.throughput, rows=rows)}
+    return replace(
+        result, by_procedure=results, elapsed_s=0.0, started_utc="", notes=(), profile={}, trials=()
+    ).to_json()
 
 
 def test_the_wire_is_tried_once_at_the_rate_and_length_of_the_throughput() -> None:

@@ -34,10 +34,10 @@ def benchmark(*procedures: str, frames: tuple[int, ...] = (), mixes: tuple[str, 
 def test_every_procedure_but_reset_runs_a_mix() -> None:
     result = benchmark(frames=(64,))
     for name in ("throughput", "latency", "frame_loss", "back_to_back", "recovery"):
-        rows = [row for row in result.found[name].rows if row.stream == "IPv4, IMIX"]
+        rows = [row for row in result.by_procedure[name].rows if row.stream == "IPv4, IMIX"]
         assert {row.frame_bytes for row in rows} == {FrameMix.imix().mean_bytes}, name
-        assert {row.frame_bytes for row in result.found[name].rows if row.stream == "IPv4"} == {64}
-    row = next(row for row in result.found["throughput"].rows if row.stream == "IPv4, IMIX")
+        assert {row.frame_bytes for row in result.by_procedure[name].rows if row.stream == "IPv4"} == {64}
+    row = next(row for row in result.by_procedure["throughput"].rows if row.stream == "IPv4, IMIX")
     assert row.theoretical_pps == pytest.approx(IMIX_LINE_PPS)
     assert row.l1_bps == pytest.approx(8 * (IMIX_BYTES + 20) * row.throughput_pps)
     assert row.lower_pps <= CAPACITY_PPS * 1.01
@@ -69,7 +69,7 @@ def test_the_facts_of_a_mix_are_its_genome_and_its_sizes() -> None:
 def test_mixes_and_a_fixed_size_of_the_same_mean_are_distinguished() -> None:
     # (64 + 128) / 2 = 96
     result = benchmark("throughput", frames=(96,), mixes=("1x64, 1x128", "2x64, 2x128"))
-    rows = {row.stream: row.frame_bytes for row in result.found["throughput"].rows}
+    rows = {row.stream: row.frame_bytes for row in result.by_procedure["throughput"].rows}
     assert rows == {"IPv4": 96, "IPv4, 1x64+1x128": 96, "IPv4, 2x64+2x128": 96}
 
 

@@ -39,7 +39,7 @@ def text_of(html: str) -> str:
 def of_one_size() -> BenchmarkResult:
     full = results.whole()
     row = results.throughput_row(results.STREAMS[0], 64)
-    return replace(full, found={**full.found, "throughput": ThroughputResult(rows=(row,))})
+    return replace(full, by_procedure={**full.by_procedure, "throughput": ThroughputResult(rows=(row,))})
 
 
 def figure(result: BenchmarkResult, name: str) -> Figure:

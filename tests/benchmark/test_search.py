@@ -88,7 +88,7 @@ def test_frame_loss_of_a_slow_router_ends_where_it_loses_nothing() -> None:
     result = run_benchmark(
         plan_of(profile_with(), procedures=["frame_loss"]), PlainRig(evaluator=Fluid(1e4), link=LINK_BPS)
     )
-    assert [row.loss_ratio for row in result.found["frame_loss"].rows][-2:] == [0.0, 0.0]
+    assert [row.loss_ratio for row in result.by_procedure["frame_loss"].rows][-2:] == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("how", SEARCHES)

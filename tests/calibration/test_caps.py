@@ -43,7 +43,7 @@ def test_equal_bit_rates_are_a_cap_that_the_other_rows_do_not_bend_to(
     core_pps: float, counts: tuple[int, ...], sizes: tuple[int, ...], bps: float
 ) -> None:
     rows = capped(core_pps, counts, sizes, bps=bps)
-    (cap,) = find_caps(rows, noise_ratio=0.01).found
+    (cap,) = find_caps(rows, noise_ratio=0.01).caps
     assert cap.kind == "bits"
     assert cap.rate == pytest.approx(bps, rel=0.002)
     fitted = fit(rows)
@@ -61,7 +61,7 @@ def test_equal_bit_rates_are_a_cap_that_the_other_rows_do_not_bend_to(
 def test_one_frame_size_at_the_cap_is_enough_where_other_sizes_grow() -> None:
     rates = ((6, 4.837e6, 3.255e6), (8, 6.398e6, 3.274e6), (16, 12.337e6, 3.272e6))
     rows = [row(k, s, pps) for k, small, large in rates for s, pps in ((128, small), (1518, large))]
-    (cap,) = find_caps(rows, noise_ratio=0.01).found
+    (cap,) = find_caps(rows, noise_ratio=0.01).caps
     assert (cap.rate, {point.frame_bytes for point in cap.rows}) == (pytest.approx(40e9, rel=0.01), {1518})
     result = size(rows, Target.parse("11473317 pps", "128 B"), counts=range(1, 33))
     assert result.least is not None
@@ -71,32 +71,32 @@ def test_one_frame_size_at_the_cap_is_enough_where_other_sizes_grow() -> None:
         row(k, s, pps * (0.8 if s == 1518 else 1.0))
         for k, s, pps in ((p.working_cores, p.frame_bytes, p.throughput_pps) for p in rows)
     ]
-    assert [cap.ports for cap in find_caps(bus, noise_ratio=0.01).found] == [None]
-    assert find_caps(bus[:4], noise_ratio=0.01).found == ()
+    assert [cap.ports for cap in find_caps(bus, noise_ratio=0.01).caps] == [None]
+    assert find_caps(bus[:4], noise_ratio=0.01).caps == ()
 
 
 def test_equal_frame_rates_over_cores_and_sizes_are_a_card() -> None:
     rows = capped(2e6, (1, 4, 8), (64, 128, 256), pps=7e6)
-    (cap,) = find_caps(rows, noise_ratio=0.01).found
+    (cap,) = find_caps(rows, noise_ratio=0.01).caps
     assert (cap.kind, cap.rate) == ("frames", pytest.approx(7e6))
     assert "nic_cap_pps" in cap.text
 
 
 def test_equal_frame_rates_on_one_number_of_cores_are_the_cost_of_a_frame() -> None:
-    assert find_caps(capped(2e6, (2,), (64, 128, 256)), noise_ratio=0.01).found == ()
-    assert find_caps(capped(2e6, (1, 2, 4), (64, 128)), noise_ratio=0.01).found == ()
+    assert find_caps(capped(2e6, (2,), (64, 128, 256)), noise_ratio=0.01).caps == ()
+    assert find_caps(capped(2e6, (1, 2, 4), (64, 128)), noise_ratio=0.01).caps == ()
 
 
 def test_one_row_at_a_line_rate_is_a_cap_unless_fewer_cores_explain_it() -> None:
     line_pps = line_rate_pps(TEN, 1518.0)
-    (cap,) = find_caps([row(1, 1518, 0.999 * line_pps)], noise_ratio=0.01).found
+    (cap,) = find_caps([row(1, 1518, 0.999 * line_pps)], noise_ratio=0.01).caps
     assert cap.ports == 1
     assert "How many ports took part?" in cap.text
     # Twenty and forty Gbit/s are twice one core's and a round figure, and 40 Gbit/s a line rate by chance.
     linear = [row(1, 1500, line_rate_pps(20e9, 1500.0)), row(2, 1500, line_rate_pps(40e9, 1500.0))]
-    assert find_caps(linear, noise_ratio=0.01).found == ()
+    assert find_caps(linear, noise_ratio=0.01).caps == ()
     # No link carries more than its line rate.
-    assert find_caps([row(1, 64, 1.003 * line_rate_pps(TEN, 64.0))], noise_ratio=0.01).found == ()
+    assert find_caps([row(1, 64, 1.003 * line_rate_pps(TEN, 64.0))], noise_ratio=0.01).caps == ()
 
 
 def test_a_rate_of_one_port_of_a_stated_link_uses_one_port() -> None:
@@ -104,9 +104,9 @@ def test_a_rate_of_one_port_of_a_stated_link_uses_one_port() -> None:
     rows = [row(1, 64, 6e6, link_bps=TEN), row(2, 64, 12e6, link_bps=TEN), row(4, 64, line_pps, link_bps=TEN)]
     caps = find_caps(rows, noise_ratio=0.01)
     assert {point.ports for point in caps.points} == {1}
-    assert "State ports" in caps.found[0].text
+    assert "State ports" in caps.caps[0].text
     both_ways = [*rows, row(6, 64, 1.5 * line_pps, link_bps=TEN)]
-    assert find_caps(both_ways, noise_ratio=0.01).found == ()
+    assert find_caps(both_ways, noise_ratio=0.01).caps == ()
 
 
 def test_the_answer_is_that_of_the_cores_below_the_cap_and_none_above_it() -> None:

@@ -55,7 +55,7 @@ def _owners(blocks: list[list[ast.stmt]]) -> list[ast.If]:
 def test_doctor_names_what_distorts_where_it_leaves_with_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    finding = Finding(check="governor", state=State.DISTORTS, found="powersave", effect="the clock changes")
+    finding = Finding(check="governor", state=State.DISTORTS, observation="powersave", effect="the clock changes")
     monkeypatch.setattr(doctor, "examine", lambda machine: [("Processor", finding)])
     assert run(["doctor", "--strict"]) == 1
     assert "this machine distorts measurements (--strict): governor" in capsys.readouterr().err

@@ -160,7 +160,7 @@ def test_what_distorts_is_found_with_what_mends_it(
 ) -> None:
     finding = findings(tmp_path, changes)[check]
     assert finding.state is State.DISTORTS
-    assert observation in finding.found
+    assert observation in finding.observation
     assert finding.effect
     assert remedy in f"{finding.remedy} {finding.advice}"
 
@@ -223,7 +223,7 @@ def test_what_is_missing_is_found_with_what_brings_it(
 ) -> None:
     finding = findings(tmp_path, changes)[check]
     assert finding.state is State.MISSING
-    assert observation in finding.found
+    assert observation in finding.observation
     assert remedy in f"{finding.remedy} {finding.advice}"
 
 
@@ -239,14 +239,14 @@ def test_missing_programs_are_named_with_their_packages(tmp_path: Path) -> None:
 def test_an_interface_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
     finding = findings(tmp_path, interfaces=("eth7",))["link eth7"]
     assert finding.state is State.MISSING
-    assert "eth1" in finding.found
+    assert "eth1" in finding.observation
 
 
 def test_memory_nodes_apart_are_found(tmp_path: Path) -> None:
     changes = {"sys/devices/system/node/node0/cpulist": "0-1", "sys/devices/system/node/node1/cpulist": "2-3"}
     finding = findings(tmp_path, changes)["NUMA"]
     assert finding.state is State.DISTORTS
-    assert "eth1 is at node 0, core 2 at node 1" in finding.found
+    assert "eth1 is at node 0, core 2 at node 1" in finding.observation
 
 
 def test_interrupts_of_the_measured_card_itself_are_its_business(tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_interrupts_of_the_measured_card_itself_are_its_business(tmp_path: Path)
 
 def test_an_empty_tree_is_not_seen_and_no_check_fails(tmp_path: Path) -> None:
     for _, finding in examine(ExaminedMachine(tmp_path)):
-        assert finding.found
+        assert finding.observation
         assert finding.state is not State.FINE or finding.check in ("control group", "interrupts"), finding
 
 
@@ -290,7 +290,7 @@ def test_this_machine_can_be_examined_by_anybody() -> None:
     assert done.stderr == ""
     document = json.loads(done.stdout)
     assert sum(document["counts"].values()) == len(document["findings"])
-    assert {"group", "check", "state", "found", "effect", "remedy", "advice"} == set(document["findings"][0])
+    assert {"group", "check", "state", "observation", "effect", "remedy", "advice"} == set(document["findings"][0])
 
 
 @pytest.mark.slow

@@ -134,7 +134,7 @@ def test_the_doctor_finds_the_back_ends_that_are_left() -> None:
         "back ends"
     ]
     assert result["state"] == "missing"
-    usable, _, unusable = result["found"].partition("; not ")
+    usable, _, unusable = result["observation"].partition("; not ")
     assert "af_packet (send)" in usable
     assert "af_packet (receive)" in usable
     assert "live (send), xdp (receive)" in unusable

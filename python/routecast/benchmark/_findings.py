@@ -128,7 +128,7 @@ def _throughput_rows(result: BenchmarkResult) -> list[ThroughputRow]:
 
 
 def _rows(result: BenchmarkResult, name: str) -> Sequence[Any]:
-    answer = result.found.get(name)
+    answer = result.by_procedure.get(name)
     return answer.rows if answer is not None else ()
 
 

@@ -216,10 +216,12 @@ def _opening(result: BenchmarkResult) -> tuple[Block, ...]:
     figures = (
         figure
         for name in sorted(result.procedures, key=lambda name: name not in _FIGURE_OF_ANSWER)
-        for figure in PROCEDURES[name].figures(result.found[name], result)
+        for figure in PROCEDURES[name].figures(result.by_procedure[name], result)
         if not figure.is_one_point
     )
-    blocks = (block for name in result.procedures for block in PROCEDURES[name].opening(result.found[name], result))
+    blocks = (
+        block for name in result.procedures for block in PROCEDURES[name].opening(result.by_procedure[name], result)
+    )
     return (*itertools.islice(figures, 1), *(block for block in blocks if isinstance(block, Tiles)))
 
 
@@ -234,7 +236,7 @@ def _explorer(result: BenchmarkResult) -> Iterator[Section]:
 
 
 def _answer(result: BenchmarkResult) -> str:
-    answers = [text for name in result.procedures for text in PROCEDURES[name].answers(result.found[name])]
+    answers = [text for name in result.procedures for text in PROCEDURES[name].answers(result.by_procedure[name])]
     done = ", ".join(PROCEDURES[name].words for name in result.procedures) or "nothing"
     return answers[0] if answers else f"Procedures with a result: {done}."
 
@@ -255,7 +257,7 @@ def _compliance(result: BenchmarkResult) -> Section:
 
 def _procedure(result: BenchmarkResult, name: str, top: Sequence[Block]) -> Section:
     """Return the section of a procedure without the blocks at the top of the page."""
-    procedure, answer = PROCEDURES[name], result.found[name]
+    procedure, answer = PROCEDURES[name], result.by_procedure[name]
     table, reasons = procedure_table(result, name), procedure.reasons(answer.rows)
     return Section.of(
         table.name,

@@ -101,9 +101,9 @@ class BenchmarkResult:
     profile: Mapping[str, object] = field("The profile's values as plain data, ``profile_name`` its name.")
     setup: Setup
     compliance: Compliance
-    found: Mapping[str, Any] = field(
+    by_procedure: Mapping[str, Any] = field(
         "Result of each procedure that was run, by its name; ``not_run`` has the others. "
-        ' ``result.throughput`` is ``result.found.get("throughput")``, and so on.',
+        ' ``result.throughput`` is ``result.by_procedure.get("throughput")``, and so on.',
         default_factory=dict,
     )
     not_run: tuple[NotRun, ...] = ()
@@ -132,7 +132,7 @@ class BenchmarkResult:
     @property
     def procedures(self) -> tuple[str, ...]:
         """Names of the procedures that have a result, in the RFC's order."""
-        return tuple(name for name in PROCEDURES if name in self.found)
+        return tuple(name for name in PROCEDURES if name in self.by_procedure)
 
     @property
     def shared_cores(self) -> str:
@@ -148,7 +148,7 @@ class BenchmarkResult:
         """Return the result of a procedure; None if it has none."""
         if name not in PROCEDURES:
             raise AttributeError(name)
-        return self.found.get(name)
+        return self.by_procedure.get(name)
 
     def write(self, path: Path) -> None:
         """Write ``benchmark.json``, whole or not at all."""
@@ -159,8 +159,8 @@ class BenchmarkResult:
         """Return plain data with the number of trials; ``trials.parquet`` has the trials themselves."""
         document: dict[str, object] = {"schema": "routecast-benchmark/1"}
         for name in self.__dataclass_fields__:
-            if name == "found":
-                document |= {procedure: plain(self.found.get(procedure)) for procedure in PROCEDURES}
+            if name == "by_procedure":
+                document |= {procedure: plain(self.by_procedure.get(procedure)) for procedure in PROCEDURES}
             else:
                 document[name] = len(self.trials) if name == "trials" else plain(getattr(self, name))
         return document

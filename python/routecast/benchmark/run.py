@@ -356,7 +356,7 @@ def _result(run: _Run, device: dict[str, object], tester: dict[str, object]) -> 
             short_of_medium=run.short_of_medium,
             ran=frozenset({"13"} if getattr(rig, "sends_routing_updates", False) else ()),
         ),
-        found={
+        by_procedure={
             name: PROCEDURES[name].result(rows=tuple(rows), **PROCEDURES[name].stated(rows, plan, rig.medium))
             for name, rows in run.rows.items()
             if rows

@@ -49,7 +49,7 @@ def _object(kind: type, definitions: dict[str, Json]) -> Json:
     hints = get_type_hints(kind)
     properties: Json = {}
     for field in dataclasses.fields(kind):
-        if field.name == "found":
+        if field.name == "by_procedure":
             properties |= _found(definitions)
             continue
         schema = _of(hints[field.name], definitions)

@@ -35,7 +35,7 @@ def benchmark_tables(result: BenchmarkResult) -> Iterator[Table]:
     """Yield the tables for a terminal: procedures with a result, limits, parts that were not run, deviations."""
     for name in result.procedures:
         table = procedure_table(result, name)
-        reasons = PROCEDURES[name].reasons(result.found[name].rows)
+        reasons = PROCEDURES[name].reasons(result.by_procedure[name].rows)
         yield replace(table, caption=" ".join(filter(None, (table.caption, *reasons))))
     if result.limits:
         yield limits_table(result)
@@ -47,7 +47,7 @@ def benchmark_tables(result: BenchmarkResult) -> Iterator[Table]:
 
 def procedure_table(result: BenchmarkResult, name: str) -> Table:
     """Return the table of a procedure; a terminal shows the streams if there are several."""
-    return PROCEDURES[name].table(result.found[name], several=len(result.setup.streams) > 1)
+    return PROCEDURES[name].table(result.by_procedure[name], several=len(result.setup.streams) > 1)
 
 
 def plan_table(plan: Plan) -> Table:

@@ -97,19 +97,19 @@ class Caps:
     """The caps of a series, and its points with them."""
 
     points: tuple[Point, ...]
-    found: tuple[Cap, ...] = ()
+    caps: tuple[Cap, ...] = ()
     # Receive queues that the rates show to be dealt to the cores (routecast.calibration.dealing); None: none are shown.
     queues: int | None = None
 
     def applied(self, point: Point) -> Point:
         """Return a point of the same router with the caps and queues where it states none."""
-        return _with_caps(with_queues(point, self.queues), self.found)
+        return _with_caps(with_queues(point, self.queues), self.caps)
 
     @property
     def texts(self) -> tuple[str, ...]:
         """Sentences on what was found."""
         dealt = () if self.queues is None else (_queues_text(self.queues),)
-        return (*(cap.text for cap in self.found), *dealt)
+        return (*(cap.text for cap in self.caps), *dealt)
 
 
 def with_queues(point: Point, queues: int | None) -> Point:
@@ -132,16 +132,16 @@ def find_caps(points: Sequence[Point], *, noise_ratio: float) -> Caps:
     ``noise_ratio``: repeatability of a rate, one standard deviation.
     """
     equal_ratio = min(max(2.0 * noise_ratio, _MIN_EQUAL_RATIO), _MAX_EQUAL_RATIO)
-    found: list[Cap] = []
+    caps: list[Cap] = []
     free = [point for point in points if point.flows is None and math.isfinite(point.throughput_pps)]
     if bits := _bits_cap([point for point in free if point.link_bps is None], equal_ratio):
-        found.append(bits)
+        caps.append(bits)
     at_bits = set(map(id, bits.rows)) if bits else set()
     frames = [point for point in free if point.nic_cap_pps is None and id(point) not in at_bits]
     if cap := _frames_cap(frames, equal_ratio):
-        found.append(cap)
-    found += _one_port_caps([point for point in free if point.link_bps is not None], equal_ratio)
-    return Caps(points=tuple(_with_caps(point, found) for point in points), found=tuple(found))
+        caps.append(cap)
+    caps += _one_port_caps([point for point in free if point.link_bps is not None], equal_ratio)
+    return Caps(points=tuple(_with_caps(point, caps) for point in points), caps=tuple(caps))
 
 
 def _bits_cap(points: Sequence[Point], equal_ratio: float) -> Cap | None:
@@ -199,10 +199,10 @@ def _one_port_caps(points: Sequence[Point], equal_ratio: float) -> Iterator[Cap]
             yield Cap(kind="ports", rate=float(link_bps or math.nan), rows=rows, ports=1)
 
 
-def _with_caps(point: Point, found: Sequence[Cap]) -> Point:
+def _with_caps(point: Point, caps: Sequence[Cap]) -> Point:
     if point.flows is not None:
         return point
-    for cap in found:
+    for cap in caps:
         if cap.kind == "bits" and point.link_bps is None:
             point = replace(point, link_bps=cap.rate / point.ports)
         elif cap.kind == "frames" and point.nic_cap_pps is None:

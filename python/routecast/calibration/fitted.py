@@ -384,20 +384,20 @@ class FittedRouter:
         """Return a sentence on each point whose prediction leaves the range of the measured rates beside it."""
         sentences = []
         for prediction in self.predict(points):
-            asked, rate_pps = prediction.point, prediction.throughput_pps
-            own = [p for p in self.points if p.frame_bytes == asked.frame_bytes and p not in self.outliers]
-            fewer = [point for point in own if point.working_cores < asked.working_cores]
-            more = [point for point in own if point.working_cores > asked.working_cores]
+            point, rate_pps = prediction.point, prediction.throughput_pps
+            own = [p for p in self.points if p.frame_bytes == point.frame_bytes and p not in self.outliers]
+            fewer = [p for p in own if p.working_cores < point.working_cores]
+            more = [p for p in own if p.working_cores > point.working_cores]
             if not fewer or not more:
                 continue
             ends = max(fewer, key=lambda p: p.working_cores), min(more, key=lambda p: p.working_cores)
-            low, high = sorted(point.throughput_pps for point in ends)
+            low, high = sorted(p.throughput_pps for p in ends)
             beyond = math.exp(_BEYOND_SD * self.noise_ratio)
             if low / beyond <= rate_pps <= high * beyond:
                 continue
             which = "above" if rate_pps > high else "below"
             sentences.append(
-                f"{_cores(asked)} are predicted with {rate_pps / 1e6:.4g} Mpps, {which} the measured rates of "
+                f"{_cores(point)} are predicted with {rate_pps / 1e6:.4g} Mpps, {which} the measured rates of "
                 f"{_cores(ends[0])} and {_cores(ends[1])}, {ends[0].throughput_pps / 1e6:.4g} and "
                 f"{ends[1].throughput_pps / 1e6:.4g} Mpps: nobody measured that; measure there"
             )

@@ -376,7 +376,7 @@ def print_result(result: BenchmarkResult) -> None:
     for table in benchmark_tables(result):
         print_table(console, table)
     for name in result.procedures:
-        for answer in PROCEDURES[name].answers(result.found[name]):
+        for answer in PROCEDURES[name].answers(result.by_procedure[name]):
             console.print(answer.replace("**", ""), markup=False)
     for note in result.notes:
         console.print(f"Note: {note}.", markup=False, style="dim")

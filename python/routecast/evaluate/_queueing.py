@@ -753,25 +753,29 @@ class DM1K(PlainQueue):
     @property
     def loss_ratio(self) -> float:
         """``π_K``."""
-        return float(self._found()[-1])
+        return float(self._found_probabilities()[-1])
 
     @property
     def waiting_mean_s(self) -> float:
         """Services of the frames that an admitted frame finds."""
-        found = self._found()
-        return float(np.arange(self.capacity_frames) @ found[:-1]) / (1.0 - float(found[-1])) * self.service_s
+        probabilities = self._found_probabilities()
+        return (
+            float(np.arange(self.capacity_frames) @ probabilities[:-1])
+            / (1.0 - float(probabilities[-1]))
+            * self.service_s
+        )
 
     def waiting_tail(self, time_s: float) -> float:
         """Mixture of Erlang distributions over the frames found."""
-        found = self._found()
-        return _erlang_mixture_tail(found[1:-1] / (1.0 - found[-1]), time_s / self.service_s)
+        probabilities = self._found_probabilities()
+        return _erlang_mixture_tail(probabilities[1:-1] / (1.0 - probabilities[-1]), time_s / self.service_s)
 
     def sojourn_tail(self, time_s: float) -> float:
         """Mixture of Erlang distributions, with the frame's own service."""
-        found = self._found()
-        return _erlang_mixture_tail(found[:-1] / (1.0 - found[-1]), time_s / self.service_s)
+        probabilities = self._found_probabilities()
+        return _erlang_mixture_tail(probabilities[:-1] / (1.0 - probabilities[-1]), time_s / self.service_s)
 
-    def _found(self) -> NDArray[np.float64]:
+    def _found_probabilities(self) -> NDArray[np.float64]:
         return _dm1k_found(self.arrival_pps * self.service_s, self.capacity_frames)
 
 
@@ -780,14 +784,14 @@ def _dm1k_found(load: float, capacity: int) -> NDArray[np.float64]:
     """Return the probabilities of 0 to K frames that an arrival finds."""
     services = _poisson_probabilities(1.0 / load, capacity + 1)
     at_least = np.cumsum(services[::-1])[::-1] + max(1.0 - float(services.sum()), 0.0)
-    found = np.zeros(capacity + 1)
-    found[capacity] = 1.0
+    weights = np.zeros(capacity + 1)
+    weights[capacity] = 1.0
     for level in range(capacity - 1, -1, -1):
         above = np.minimum(np.arange(level + 2, capacity + 2), capacity) - level
-        found[level] = float(found[level + 1 :] @ at_least[above]) / services[0]
-        if found[level] > _LARGE:
-            found[level:] /= found[level]
-    result: NDArray[np.float64] = found / found.sum()
+        weights[level] = float(weights[level + 1 :] @ at_least[above]) / services[0]
+        if weights[level] > _LARGE:
+            weights[level:] /= weights[level]
+    result: NDArray[np.float64] = weights / weights.sum()
     return result
 
 

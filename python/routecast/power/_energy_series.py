@@ -106,7 +106,7 @@ def _power_over_time(table: SeriesTable, energy: Mapping[int, float], power: Map
             notes += [f'"{table.names[index][:60]}": {remark}' for remark in remarks]
         else:
             part = [value * factor for value in values[:-1]]
-        watts = [total + one for total, one in zip(watts, part, strict=True)]
+        watts = [total + part_w for total, part_w in zip(watts, part, strict=True)]
     _refuse_impossible(table, times, watts)
     rates_bps, load_note = _rates(table, order, times, time_at)
     known = [(rate, power_w) for rate, power_w in zip(rates_bps, watts, strict=True) if math.isfinite(power_w)]
@@ -178,13 +178,13 @@ def _values(table: SeriesTable, order: Sequence[int], index: int, unit: SeriesUn
     for row in order:
         text = table.rows[row][index]
         try:
-            one = math.nan if text.lower() in MISSING_TEXTS else number(text, unit)
+            reading = math.nan if text.lower() in MISSING_TEXTS else number(text, unit)
         except ValueError as problem:
             problems.append(Problem(table.places[row], str(problem)))
             continue
-        if one < 0.0:
+        if reading < 0.0:
             problems.append(Problem(table.places[row], f'"{text[:40]}" is negative: correct it or leave it empty'))
-        values.append(one)
+        values.append(reading)
     if problems:
         raise FileProblem(table.path, shortened(problems))
     return values
@@ -206,8 +206,8 @@ def _counter_w(
     table: SeriesTable, times: Sequence[datetime], readings: Sequence[float], factor: float, range_j: float
 ) -> tuple[list[float], list[str]]:
     """Return the mean power of each interval, NaN where it is unknown, and notes on wraps and restarts."""
-    spans_s = [(two - one).total_seconds() for one, two in pairwise(times)]
-    energies_j = [(two - one) * factor for one, two in pairwise(readings)]
+    spans_s = [(later - earlier).total_seconds() for earlier, later in pairwise(times)]
+    energies_j = [(later - earlier) * factor for earlier, later in pairwise(readings)]
     watts = [energy_j / span_s for energy_j, span_s in zip(energies_j, spans_s, strict=True)]
     usual = [power_w for power_w in watts if power_w >= 0.0]
     usual_w = median(usual) if usual else math.nan
@@ -217,9 +217,9 @@ def _counter_w(
     for index, power_w in enumerate(watts):
         if not power_w < 0.0:
             continue
-        candidates = [range_j] if not math.isnan(range_j) else [one for one in _RANGES_J if one >= highest_j]
-        wrapped = [(energies_j[index] + one) / spans_s[index] for one in candidates]
-        likely = [one for one in wrapped if usual_w / _PLAUSIBLE_RATIO <= one <= usual_w * _PLAUSIBLE_RATIO]
+        candidates = [range_j] if not math.isnan(range_j) else [wrap_j for wrap_j in _RANGES_J if wrap_j >= highest_j]
+        wrapped = [(energies_j[index] + candidate_j) / spans_s[index] for candidate_j in candidates]
+        likely = [power_w for power_w in wrapped if usual_w / _PLAUSIBLE_RATIO <= power_w <= usual_w * _PLAUSIBLE_RATIO]
         watts[index] = likely[0] if len(likely) == 1 else math.nan
         (wraps if len(likely) == 1 else restarts).append(times[index + 1])
     notes = []
@@ -255,8 +255,8 @@ def _rates(
     totals = [0.0] * (len(times) - 1)
     for index, unit in chosen.columns:
         values = _values(table, order, index, unit)
-        for at, (one, two) in enumerate(pairwise(times)):
-            span_s = (two - one).total_seconds()
+        for at, (earlier, later) in enumerate(pairwise(times)):
+            span_s = (later - earlier).total_seconds()
             if unit.per == "counter":
                 count = values[at + 1] - values[at]
                 # A counter of 64 bits that falls began anew; one of 32 bits has more likely wrapped.
@@ -282,8 +282,8 @@ def _grouped(known: Sequence[tuple[float, float]]) -> tuple[LoadSample, ...]:
     bounds = [round(index * len(loaded) / groups) for index in range(groups + 1)]
     return tuple(
         LoadSample(
-            load_ratio=min(fmean(rate for rate, _ in loaded[one:two]) / highest, 1.0),
-            power_w=fmean(power_w for _, power_w in loaded[one:two]),
+            load_ratio=min(fmean(rate for rate, _ in loaded[start:end]) / highest, 1.0),
+            power_w=fmean(power_w for _, power_w in loaded[start:end]),
         )
-        for one, two in pairwise(bounds)
+        for start, end in pairwise(bounds)
     )

@@ -71,12 +71,12 @@ def csv_cells(text: str, *, name: str, comments: bool = True) -> list[list[str]]
     lines = lines[1:] if stated else lines
     head = next((line for line in lines if line.strip()), "")
     outside_quotes = re.sub(r'"[^"]*"', "", head)
-    found = stated or next((separator for separator, _ in _SEPARATORS if separator in outside_quotes), ",")
+    separator = stated or next((separator for separator, _ in _SEPARATORS if separator in outside_quotes), ",")
     try:
-        rows = list(csv.reader(lines, delimiter=found, skipinitialspace=True, strict=True))
+        rows = list(csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True))
     except csv.Error as error:
         raise FileProblem(name, [Problem("", f"is not CSV: {error}")]) from None
-    return rows if found == "," else _with_points(rows, name)
+    return rows if separator == "," else _with_points(rows, name)
 
 
 def _with_points(rows: list[list[str]], name: str) -> list[list[str]]:

@@ -28,19 +28,19 @@ def size(
     throughput, and says that the latency was not measured.
     """
     goal = Goal(rate_pps=target.forwarded_pps, frames=target.frames, confidence_ratio=target.confidence_ratio)
-    found = forecast(points, goal, counts, noise_ratio=noise_ratio, next_points=next_points, move=move)
+    answer = forecast(points, goal, counts, noise_ratio=noise_ratio, next_points=next_points, move=move)
     return Sizing(
-        series=found.series,
+        series=answer.series,
         target=target,
-        counts=found.counts,
-        least=found.least,
-        facts=found.facts,
-        next=found.next,
-        warnings=found.remarks,
+        counts=answer.counts,
+        least=answer.least,
+        facts=answer.facts,
+        next=answer.next,
+        warnings=answer.remarks,
         bounds=tuple(bounds),
-        recipe=found.recipe,
-        conditions=found.conditions,
-        contradiction=found.contradiction,
-        cap=found.cap,
-        latency=LatencyAnswer.not_measured(found.service_s),
+        recipe=answer.recipe,
+        conditions=answer.conditions,
+        contradiction=answer.contradiction,
+        cap=answer.cap,
+        latency=LatencyAnswer.not_measured(answer.service_s),
     )

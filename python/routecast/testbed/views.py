@@ -128,7 +128,7 @@ def findings_tables(findings: Sequence[tuple[str, Finding]], *, everything: bool
         table.add_column(overflow="fold")
         for _, finding in entries:
             mark, style = MARKS[finding.state.value]
-            text = Text(finding.found)
+            text = Text(finding.observation)
             if finding.effect and (finding.state != "fine" or everything):
                 text.append(f"\n{finding.effect}", style="dim")
             if finding.advice:

@@ -545,8 +545,8 @@ def keeps_first_unit(task: TaskUnit, model: RouterModel) -> bool:
     is_alone = not any(
         own & set((other.pin if position == 0 else ()) or range(model.pool(need.pool).units))
         for other in others
-        for position, asked in enumerate(other.needs)
-        if asked.pool == need.pool
+        for position, other_need in enumerate(other.needs)
+        if other_need.pool == need.pool
     )
     return is_alone and min(task.parallel, len(own) // need.units) == 1 and need.units == 1
 

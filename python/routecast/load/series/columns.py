@@ -261,11 +261,11 @@ def energy_columns(table: SeriesTable) -> tuple[dict[int, float], dict[int, floa
 
 def _refuse_energy(table: SeriesTable, others: Sequence[int]) -> None:
     energy, power = energy_columns(table)
-    found = [index for index in others if index in energy or index in power]
-    if found:
-        kind = "energy" if found[0] in energy else "power"
+    without_traffic = [index for index in others if index in energy or index in power]
+    if without_traffic:
+        kind = "energy" if without_traffic[0] in energy else "power"
         message = f"holds {kind} and no traffic: fit its watts with routecast power fit {table.path}"
-        raise FileProblem(table.path, [Problem(f'column "{table.names[found[0]][:60]}"', message)])
+        raise FileProblem(table.path, [Problem(f'column "{table.names[without_traffic[0]][:60]}"', message)])
 
 
 def number(text: str, unit: SeriesUnit | None = None) -> float:

@@ -189,7 +189,7 @@ def _of_rrd(
     if first == kept:
         raise FileProblem(path, [Problem("", f"is {format_name} in which every value is unknown (nan)")])
     if step_s is None:
-        gaps = Counter(two - one for one, two in pairwise(times))
+        gaps = Counter(later - earlier for earlier, later in pairwise(times))
         step_s = gaps.most_common(1)[0][0] if gaps else 0
     if not step_s > 0:
         raise FileProblem(path, [Problem("", f"is {format_name} with one step or steps of no length: fetch more")])
@@ -329,16 +329,16 @@ def _of_document(path: str, document: object) -> SeriesTable:
     if (
         not isinstance(result, list)
         or not result
-        or not all(isinstance(one, dict) and "values" in one for one in result)
+        or not all(isinstance(part, dict) and "values" in part for part in result)
     ):
         message = "is JSON, but neither a range query of Prometheus (data.result[].values) nor of rrdtool xport"
         raise FileProblem(path, [Problem("", message)])
     series = []
-    for number, one in enumerate(result, 1):
-        metric = one.get("metric")
+    for number, part in enumerate(result, 1):
+        metric = part.get("metric")
         labels = {str(key): str(value) for key, value in metric.items()} if isinstance(metric, dict) else {}
         try:
-            samples = {_instant(time): _text_value(value) for time, value in one["values"]}
+            samples = {_instant(time): _text_value(value) for time, value in part["values"]}
         except (TypeError, ValueError) as problem:
             where = f"result {number}"
             message = f"has values that are no pairs of time and number: {str(problem)[:80]}"
@@ -380,8 +380,8 @@ _Series = tuple[str, Mapping[str, str], Mapping[float, str]]
 
 def _of_series(path: str, format_name: str, series: Sequence[_Series]) -> SeriesTable:
     """Return the table of labelled series over the union of their times."""
-    loops = [one for one in series if _interface(one[1]) in _NOT_TRAFFIC]
-    series = [one for one in series if one not in loops] or series
+    loops = [part for part in series if _interface(part[1]) in _NOT_TRAFFIC]
+    series = [part for part in series if part not in loops] or series
     times = sorted({time for _, _, samples in series for time in samples})
     if len(times) * len(series) > _MAX_CELLS:
         message = f"has {len(series):,} series over {len(times):,} times: at most {_MAX_CELLS:,} values; select fewer"

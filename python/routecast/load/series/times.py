@@ -71,8 +71,8 @@ def _since_1970(text: str) -> datetime:
 
 
 def _of_date(date: re.Match[str], is_day_first: bool) -> datetime:
-    one, two, year = int(date["one"]), int(date["two"]), int(date["year"])
-    day, month = (one, two) if is_day_first or date["sign"] == "." else (two, one)
+    first, second, year = int(date["one"]), int(date["two"]), int(date["year"])
+    day, month = (first, second) if is_day_first or date["sign"] == "." else (second, first)
     hour = int(date["hour"] or 0)
     if date["half"]:
         if not 1 <= hour <= 12:
@@ -157,7 +157,7 @@ def timeline(times: Sequence[datetime], *, is_clock: bool) -> Timeline:
         return Timeline(times=list(times))
     if any(time.tzinfo is not None for time in times):
         return _by_offsets(times)
-    is_newest_first = sum(two < one for one, two in pairwise(times)) > len(times) // 2
+    is_newest_first = sum(later < earlier for earlier, later in pairwise(times)) > len(times) // 2
     line = _by_jumps(times[::-1] if is_newest_first else times)
     return replace(line, times=line.times[::-1]) if is_newest_first else line
 
@@ -179,7 +179,7 @@ def _by_offsets(times: Sequence[datetime]) -> Timeline:
 
 
 def _by_jumps(times: Sequence[datetime]) -> Timeline:
-    steps = [two - one for one, two in pairwise(times)]
+    steps = [later - earlier for earlier, later in pairwise(times)]
     step = median_low([step for step in steps if step > timedelta(0)] or [timedelta(0)])
     result = list(times[:1])
     changes: list[tuple[datetime, timedelta]] = []

@@ -562,8 +562,8 @@ class Machine:
 
     def differences_of(self, lines: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the lines that a back-end router's tables lack, and those that they should not have."""
-        found, expected = frozenset(lines), self.expected_lines()
-        return tuple(sorted(expected - found)), tuple(sorted(found - expected))
+        present, expected = frozenset(lines), self.expected_lines()
+        return tuple(sorted(expected - present)), tuple(sorted(present - expected))
 
     def _read_router(self, name: str, lines: Iterable[str] | None) -> Iterator[Action]:
         watch = self.members[name]

@@ -125,7 +125,7 @@ class Networks:
 class Entry:
     """The entry of an address.
 
-    ``confirmed_s``: when its owner was last heard; ``asked``: solicitations since, without an answer; ``claim``: MAC
+    ``confirmed_s``: when its owner was last heard; ``unanswered``: solicitations since then; ``claim``: MAC
     address that wants the entry, empty if none, and ``claim_asks`` how often its owner was asked since; ``due_s``: when
     something is due for it; ``is_static``: stated in the file, never asked for and never changed.
     """
@@ -135,7 +135,7 @@ class Entry:
     mac: str
     confirmed_s: float
     due_s: float
-    asked: int = 0
+    unanswered: int = 0
     claim: str = ""
     claim_asks: int = 0
     is_static: bool = False
@@ -145,7 +145,7 @@ class Entry:
         """``static``, ``reachable`` or ``probe``."""
         if self.is_static:
             return "static"
-        return "probe" if self.asked or self.claim else "reachable"
+        return "probe" if self.unanswered or self.claim else "reachable"
 
 
 class _Bucket:
@@ -212,7 +212,7 @@ class NeighbourTable:
         return (
             not any(self._asked)
             and min(self._defence_due_s) == float("inf")
-            and all(not entry.asked and not entry.claim for entry in self.entries.values())
+            and all(not entry.unanswered and not entry.claim for entry in self.entries.values())
         )
 
     def want(self, address: str, now_s: float) -> list[Action]:
@@ -222,14 +222,14 @@ class NeighbourTable:
             return []
         if entry := self.entries.get(address):
             return [SetNeighbour(segment, address, entry.mac)]
-        asked = self._asked[segment]
-        if address in asked:
+        look_ups = self._asked[segment]
+        if address in look_ups:
             return []
         if not self._buckets[segment].takes_one(now_s, _RESERVE):
             return []
-        if len(asked) >= MAX_ASKED:
-            asked.popitem(last=False)
-        asked[address] = (now_s, 1)
+        if len(look_ups) >= MAX_ASKED:
+            look_ups.popitem(last=False)
+        look_ups[address] = (now_s, 1)
         self._push(now_s + LOOK_UP_EVERY_S, address)
         return [Solicit(segment, address)]
 
@@ -308,9 +308,9 @@ class NeighbourTable:
                     actions += self._step(entry, now_s)
                 continue
             segment = self.networks.segment_of(address)
-            asked = None if segment is None else self._asked[segment].get(address)
-            if segment is not None and asked is not None:
-                actions += self._look_up_again(segment, address, *asked, now_s)
+            look_up = None if segment is None else self._asked[segment].get(address)
+            if segment is not None and look_up is not None:
+                actions += self._look_up_again(segment, address, *look_up, now_s)
         return actions
 
     def pass_idle(self, until_s: float) -> None:
@@ -332,7 +332,7 @@ class NeighbourTable:
                 message = f"{entry.claim} claims {address}, which {entry.mac} has and answers for"
                 actions = self._tell(segment, entry.claim, message, now_s)
             if not entry.is_static:
-                entry.confirmed_s, entry.asked, entry.claim = max(entry.confirmed_s, since_s), 0, ""
+                entry.confirmed_s, entry.unanswered, entry.claim = max(entry.confirmed_s, since_s), 0, ""
                 self._schedule(entry, entry.confirmed_s + REACHABLE_S)
             return actions
         if self._is_foreign_mac(mac, segment):
@@ -341,12 +341,12 @@ class NeighbourTable:
         if entry.is_static:
             self.counts[segment]["refused"] += 1
             return self._tell(segment, mac, f"{mac} claims {address}, which the file gives to {entry.mac}", now_s)
-        if entry.asked >= UNICASTS:  # the owner does not answer any more
+        if entry.unanswered >= UNICASTS:  # the owner does not answer any more
             return self._move(entry, mac, now_s)
         if entry.claim:
             entry.claim = mac
             return []
-        entry.claim, entry.claim_asks = mac, entry.asked  # so often it has not answered already
+        entry.claim, entry.claim_asks = mac, entry.unanswered  # so often it has not answered already
         self._schedule(entry, now_s)
         return self._step(entry, now_s)
 
@@ -366,11 +366,11 @@ class NeighbourTable:
         if not self._buckets[segment].takes_one(now_s):
             self._schedule(entry, now_s + UNICAST_EVERY_S)
             return []
-        entry.asked += 1
-        if entry.asked <= UNICASTS:
+        entry.unanswered += 1
+        if entry.unanswered <= UNICASTS:
             self._schedule(entry, now_s + UNICAST_EVERY_S)
             return [Solicit(segment, address, entry.mac)]
-        if entry.asked <= UNICASTS + BROADCASTS:
+        if entry.unanswered <= UNICASTS + BROADCASTS:
             self._schedule(entry, now_s + BROADCAST_EVERY_S)
             return [Solicit(segment, address)]
         return [

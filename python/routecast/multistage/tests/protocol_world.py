@@ -1062,7 +1062,7 @@ class World:
                 entry = self.machine.neighbours.entries.get(address)
                 if entry is not None and entry.mac == mac:
                     self.disturb(address)
-                elif entry is not None and entry.asked:
+                elif entry is not None and entry.unanswered:
                     # Nobody answers for the address just now: then who claims it gets it, for a while.
                     self.disturb(address)
             if kind == "MAC of another network":

@@ -236,7 +236,7 @@ def test_solicitations_without_an_answer_before_a_claim_count() -> None:
     table = table_of()
     learn(table)
     run(table, 0.0, REACHABLE_S + 0.4)
-    assert table.entries[ADDRESS].asked == 2
+    assert table.entries[ADDRESS].unanswered == 2
     table.hear(0, ADDRESS, OTHER, REACHABLE_S + 0.4, is_for_us=True)
     assert macs(table) == {ADDRESS: HOST}
     run(table, REACHABLE_S + 0.4, MOVE_S)

@@ -40,7 +40,7 @@ class Finding:
         "``fine``; ``distorts``: measurements are wrong; ``missing``: something cannot be done; ``unseen``: this "
         "process may not look, or the machine does not report it"
     )
-    found: str = field("Observation of the check")
+    observation: str = field("Observation of the check")
     effect: str = field("Effect on measurements", default="")
     remedy: str = field("Command that fixes it; routecast prints it and never executes it", default="")
     advice: str = field("Advice where no command fixes it", default="")
@@ -48,22 +48,26 @@ class Finding:
 
 def fine(check: str, observation: str, effect: str = "") -> Finding:
     """Return the finding that nothing is wrong; ``effect`` is a remark."""
-    return Finding(check=check, state=State.FINE, found=observation, effect=effect)
+    return Finding(check=check, state=State.FINE, observation=observation, effect=effect)
 
 
 def distorts(check: str, observation: str, effect: str, *, remedy: str = "", advice: str = "") -> Finding:
     """Return the finding that measurements are wrong on this machine."""
-    return Finding(check=check, state=State.DISTORTS, found=observation, effect=effect, remedy=remedy, advice=advice)
+    return Finding(
+        check=check, state=State.DISTORTS, observation=observation, effect=effect, remedy=remedy, advice=advice
+    )
 
 
 def missing(check: str, observation: str, effect: str, *, remedy: str = "", advice: str = "") -> Finding:
     """Return the finding that something cannot be done on this machine."""
-    return Finding(check=check, state=State.MISSING, found=observation, effect=effect, remedy=remedy, advice=advice)
+    return Finding(
+        check=check, state=State.MISSING, observation=observation, effect=effect, remedy=remedy, advice=advice
+    )
 
 
 def unseen(check: str, observation: str, effect: str = "") -> Finding:
     """Return the finding that the check could not see the state of the machine."""
-    return Finding(check=check, state=State.UNSEEN, found=observation, effect=effect)
+    return Finding(check=check, state=State.UNSEEN, observation=observation, effect=effect)
 
 
 class ExaminedMachine:
