@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from routecast.errors import FileProblem, ModelProblem, Problem, QuantityProblem, RoutecastError
 from routecast.quantity import parse_frame_bytes
 from routecast.quantity.file_model import FileModel
-from routecast.study.knew import Group, Knowledge, KnownGroup, roles_of
+from routecast.study.prior_knowledge import Group, Knowledge, KnownGroup, roles_of
 
 __all__ = [
     "Count",
@@ -99,7 +99,7 @@ class SourceStatement(Quoted):
 class StudyDocument(FileModel):
     """A ``*.study.toml``, with the fields and checks of all kinds of studies."""
 
-    knew: tuple[Knowledge, ...] = Field(
+    prior_knowledge: tuple[Knowledge, ...] = Field(
         default=(), description="Whether the model was made in knowledge of the compared values."
     )
     name: Name = Field(description="Name of the study and of its folder of results.")
@@ -112,7 +112,7 @@ class StudyDocument(FileModel):
 
     def known(self) -> tuple[KnownGroup, ...]:
         """Return the role of each group: calibrated on, chosen in sight of, or predicted."""
-        return roles_of(self.groups(), self.knew)
+        return roles_of(self.groups(), self.prior_knowledge)
 
     def problems(self, folder: Path) -> list[Problem]:
         """Return the contradictions within the document, and between it and the files in its ``folder``."""

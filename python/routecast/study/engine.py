@@ -27,7 +27,7 @@ from routecast.quantity.whole_file import write_whole
 from routecast.show.page import Page
 from routecast.study.document import StudyDocument, StudyFile
 from routecast.study.reading import KINDS, kind_of, part_of_kind
-from routecast.study.result import Provenance, StudyResult, TerminalSummary, knew_table
+from routecast.study.result import Provenance, StudyResult, TerminalSummary, prior_knowledge_table
 
 if TYPE_CHECKING:
     from routecast.calibration.router_file import RouterFile
@@ -78,7 +78,7 @@ def run_study(
 def terminal_summary(result: StudyResult[Any]) -> TerminalSummary:
     """Return the summary of a result for a terminal."""
     summary: TerminalSummary = part_of_kind(kind_of(result.study), "views").terminal_summary(result)
-    table = knew_table(result.known())
+    table = prior_knowledge_table(result.known())
     return replace(summary, tables=(*summary.tables, table)) if table.rows else summary
 
 

@@ -21,7 +21,7 @@ from routecast.quantity.catalogue import Catalogue
 from routecast.quantity.schema import schema_of
 from routecast.quantity.toml_file import parse_toml, validated
 from routecast.study.document import StudyDocument, StudyFile
-from routecast.study.knew import knew_problems
+from routecast.study.prior_knowledge import prior_knowledge_problems
 from routecast.study.titles import with_filled_titles
 from routecast.wings import wings
 
@@ -108,7 +108,7 @@ def read_study(path: Path) -> StudyFile[Any]:
     kind = written.get("kind")
     is_known = isinstance(kind, str) and kind in _packages()
     study = validated(_document_of(str(kind) if is_known else DEFAULT), written, str(path))
-    problems = [*study.problems(path.parent), *knew_problems(study.groups(), study.knew)]
+    problems = [*study.problems(path.parent), *prior_knowledge_problems(study.groups(), study.prior_knowledge)]
     if problems:
         raise FileProblem(str(path), problems)
     return StudyFile(study=study, path=path)
@@ -120,7 +120,7 @@ def study_schema(name: str = "study") -> dict[str, Any]:
     fields = schema["properties"]
     names = list(fields)
     # A file begins with its kind, before the fields that all kinds have.
-    keys = list(dict.fromkeys(("knew", *names[: names.index("knew")], "kind", *names)))
+    keys = list(dict.fromkeys(("prior_knowledge", *names[: names.index("prior_knowledge")], "kind", *names)))
     schema["properties"] = {key: fields[key] for key in keys if key in fields}
     schema["required"].sort(key=keys.index)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

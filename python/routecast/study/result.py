@@ -17,7 +17,7 @@ from routecast.show.figures import Points
 from routecast.show.page import Page, Section
 from routecast.show.tables import Column, Table
 from routecast.study.document import StudyDocument
-from routecast.study.knew import NOT_SAID, KnownGroup
+from routecast.study.prior_knowledge import NOT_SAID, KnownGroup
 
 __all__ = [
     "NOT_MEASURED",
@@ -31,8 +31,8 @@ __all__ = [
     "TerminalSummary",
     "criteria_of",
     "format_percent",
-    "knew_table",
     "measured_points",
+    "prior_knowledge_table",
     "statements_section",
     "statements_table",
 ]
@@ -160,16 +160,20 @@ def statements_table(statements: Sequence[Statement], *, caption: str) -> Table:
     )
 
 
-def knew_table(rows: Sequence[KnownGroup]) -> Table:
+def prior_knowledge_table(rows: Sequence[KnownGroup]) -> Table:
     """Return the role of each group of compared values in the making of the model."""
-    not_said = " Not said: the study file has no [[knew]] of it." if any(row.role == NOT_SAID for row in rows) else ""
+    not_said = (
+        " Not said: the study file has no [[prior_knowledge]] of it."
+        if any(row.role == NOT_SAID for row in rows)
+        else ""
+    )
     return Table.of(
         rows,
         Column.text("Compared", "of", wrap=True),
         Column.text("Values", "values", wrap=True),
         Column.text("Role", "role"),
         Column.text("Why", "because", wrap=True),
-        name="knew",
+        name="prior_knowledge",
         title="What the model knew",
         caption="Calibrated on: parameters were fitted to these values. Chosen in sight of: a parameter or a mechanism "
         "was chosen when they were known, so agreement is a description. Predicted: no part of the model depends on "
@@ -177,9 +181,12 @@ def knew_table(rows: Sequence[KnownGroup]) -> Table:
     )
 
 
-def _knew_section(rows: Sequence[KnownGroup]) -> Section | bool:
+def _prior_knowledge_section(rows: Sequence[KnownGroup]) -> Section | bool:
     return bool(rows) and Section.of(
-        "knew", "What the model knew", "How much an agreement proves depends on what the model knew.", knew_table(rows)
+        "prior_knowledge",
+        "What the model knew",
+        "How much an agreement proves depends on what the model knew.",
+        prior_knowledge_table(rows),
     )
 
 
@@ -254,7 +261,7 @@ class StudyResult(Generic[Document]):
             "title": self.study.title,
             **self._findings(),
             "criteria": self.criteria,
-            "knew": self.known(),
+            "prior_knowledge": self.known(),
             **({} if self.notes is None else {"notes": self.notes}),
             "made": self.provenance,
         }
@@ -285,7 +292,7 @@ class StudyResult(Generic[Document]):
         ``*foot_rows``: rows of the foot that the kind of study adds; ``terms``: rows below them; ``source``: by default
         that of the document.
         """
-        sections = (*sections, _knew_section(self.known()))
+        sections = (*sections, _prior_knowledge_section(self.known()))
         return Page(
             title=self.study.title,
             question=self.study.question,

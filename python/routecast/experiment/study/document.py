@@ -23,7 +23,7 @@ from routecast.quantity.fields import Duration, Number
 from routecast.quantity.file_model import FileModel
 from routecast.study.arithmetic import Arithmetic, arithmetic_problems
 from routecast.study.document import Count, Name, Quoted, Ratio, StudyDocument, problems_at, repeated_name_problems
-from routecast.study.knew import Group, counted_group
+from routecast.study.prior_knowledge import Group, counted_group
 
 __all__ = ["Calibrates", "Expectation", "ExperimentsStudy", "Fact", "OverTime", "StudyExperiment", "facts_group"]
 

@@ -19,7 +19,7 @@ from routecast.study.document import (
     missing_testbed_problems,
     repeated_name_problems,
 )
-from routecast.study.knew import Group, counted_group
+from routecast.study.prior_knowledge import Group, counted_group
 
 __all__ = ["FailureTable", "MultistageCriteria", "MultistageStudy", "RoutersTable", "TrialsTable"]
 

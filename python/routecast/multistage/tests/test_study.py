@@ -135,7 +135,12 @@ def test_its_folder_has_the_rate_through_the_failure(result: MultistageResult) -
     assert {item.name for item in (result.out / "figures").iterdir()} == {"throughput.svg", "failure-hang.svg"}
     page = (result.out / "report.html").read_text()
     assert "emulation" in page
-    assert [table.name for table in terminal_summary(result).tables] == ["throughput", "latency", "failures", "knew"]
+    assert [table.name for table in terminal_summary(result).tables] == [
+        "throughput",
+        "latency",
+        "failures",
+        "prior_knowledge",
+    ]
 
 
 def test_a_killed_study_goes_on_and_keeps_its_prediction(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Count, Number
 from routecast.quantity.file_model import FileModel
 from routecast.study.document import Name, Quoted, SourceStatement, StudyDocument, repeated_name_problems
-from routecast.study.knew import STATEMENTS, Group, counted_group
+from routecast.study.prior_knowledge import STATEMENTS, Group, counted_group
 
 __all__ = ["Case", "CurveStatement", "NocStudy", "OwnCriterion", "StatedPower"]
 

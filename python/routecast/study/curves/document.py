@@ -35,7 +35,7 @@ from routecast.study.document import (
     problems_at,
     repeated_name_problems,
 )
-from routecast.study.knew import Group, counted_group
+from routecast.study.prior_knowledge import Group, counted_group
 
 __all__ = [
     "Curve",

@@ -18,7 +18,7 @@ from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Duration
 from routecast.quantity.file_model import FileModel
 from routecast.study.document import FrameSize, Name, Ratio, Seed, StudyDocument
-from routecast.study.knew import Group, counted_group
+from routecast.study.prior_knowledge import Group, counted_group
 
 __all__ = ["FunctionCriteria", "FunctionSeries", "FunctionStudy", "Host", "RefiningPoint", "Runs"]
 

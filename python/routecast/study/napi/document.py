@@ -17,7 +17,7 @@ from routecast.errors import Problem
 from routecast.quantity.fields import FrameCount, FrameRate, Frequency, Span
 from routecast.quantity.file_model import FileModel
 from routecast.study.document import Name, Ratio, Seed, StudyDocument, missing_files, repeated_name_problems
-from routecast.study.knew import Group, counted_group
+from routecast.study.prior_knowledge import Group, counted_group
 
 __all__ = ["ClockPart", "FormPart", "IdleCurve", "NapiCriteria", "NapiRun", "NapiStudy"]
 

@@ -28,7 +28,7 @@ from routecast.study.document import (
     missing_files,
     repeated_name_problems,
 )
-from routecast.study.knew import STATEMENTS, Group, counted_group
+from routecast.study.prior_knowledge import STATEMENTS, Group, counted_group
 
 __all__ = ["Study", "StudyRouter", "several"]
 

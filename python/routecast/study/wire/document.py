@@ -26,7 +26,7 @@ from routecast.study.document import (
     missing_testbed_problems,
     repeated_name_problems,
 )
-from routecast.study.knew import Group, counted_group
+from routecast.study.prior_knowledge import Group, counted_group
 
 __all__ = ["Bed", "Latency", "Loss", "Throughput", "WireCriteria", "WireEvaluation", "WireStudy"]
 

@@ -17,7 +17,7 @@ from routecast.quantity.fields import Duration, Number, Span
 from routecast.quantity.file_model import FileModel
 from routecast.study.arithmetic import Arithmetic, arithmetic_problems
 from routecast.study.document import SourceStatement, StudyDocument
-from routecast.study.knew import STATEMENTS, Group, counted_group
+from routecast.study.prior_knowledge import STATEMENTS, Group, counted_group
 
 __all__ = ["ClusterCriteria", "ClusterStudy", "DesignStatement", "Mismatch", "Sweep"]
 

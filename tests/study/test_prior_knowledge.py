@@ -10,7 +10,7 @@ import pytest
 
 from routecast.errors import FileProblem
 from routecast.study.engine import run_study, terminal_summary
-from routecast.study.knew import NOT_SAID, Group, Knowledge, counted_group, roles_of
+from routecast.study.prior_knowledge import NOT_SAID, Group, Knowledge, counted_group, roles_of
 from routecast.study.reading import find_study, read_study, shipped_studies
 
 REPORTS = Path(__file__).parents[1] / "corpus" / "study"
@@ -44,9 +44,9 @@ calibrated = "service"
 """
 
 
-def written(folder: Path, knew: str) -> Path:
+def written(folder: Path, statement: str) -> Path:
     path = folder / "own.study.toml"
-    path.write_text(CURVES + knew, encoding="utf-8")
+    path.write_text(CURVES + statement, encoding="utf-8")
     return path
 
 
@@ -96,30 +96,33 @@ def test_unstated_facts_are_neither_printed_nor_guessed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("knew", "message"),
+    ("statement", "message"),
     [
-        ('[[knew]]\nrole = "guessed"\n', "chosen in sight of"),
-        ('[[knew]]\nof = ["rates: rate"]\nrole = "predicted"\n', "rates: rates"),
-        ('[[knew]]\nof = ["rates: rates that calibrate"]\nrole = "predicted"\n', "leave it out here"),
-        ('[[knew]]\nof = ["rates: rates", "rates: rates"]\nrole = "predicted"\n', "twice"),
-        ('[[knew]]\nrole = "predicted"\n[[knew]]\nrole = "calibrated on"\n', "a single entry is for all other groups"),
+        ('[[prior_knowledge]]\nrole = "guessed"\n', "chosen in sight of"),
+        ('[[prior_knowledge]]\nof = ["rates: rate"]\nrole = "predicted"\n', "rates: rates"),
+        ('[[prior_knowledge]]\nof = ["rates: rates that calibrate"]\nrole = "predicted"\n', "leave it out here"),
+        ('[[prior_knowledge]]\nof = ["rates: rates", "rates: rates"]\nrole = "predicted"\n', "twice"),
+        (
+            '[[prior_knowledge]]\nrole = "predicted"\n[[prior_knowledge]]\nrole = "calibrated on"\n',
+            "a single entry is for all other groups",
+        ),
     ],
 )
 def test_a_role_or_a_group_that_does_not_exist_is_refused_with_those_that_do(
-    tmp_path: Path, knew: str, message: str
+    tmp_path: Path, statement: str, message: str
 ) -> None:
-    with pytest.raises(FileProblem, match=r"knew\[") as raised:
-        read_study(written(tmp_path, knew))
+    with pytest.raises(FileProblem, match=r"prior_knowledge\[") as raised:
+        read_study(written(tmp_path, statement))
     assert message in str(raised.value)
 
 
 def test_terminal_page_and_summary_have_the_table(tmp_path: Path) -> None:
     result = run_study(read_study(written(tmp_path, "")), tmp_path / "out", workers=1)
-    table = next(table for table in terminal_summary(result).tables if table.name == "knew")
+    table = next(table for table in terminal_summary(result).tables if table.name == "prior_knowledge")
     assert [(row[0], row[2]) for row in table.rows] == [
         ("rates: rates that calibrate", "calibrated on"),
         ("rates: rates", NOT_SAID),
     ]
-    assert table.caption.endswith("Not said: the study file has no [[knew]] of it.")
-    assert [row["role"] for row in result.to_json()["knew"]] == ["calibrated on", NOT_SAID]
+    assert table.caption.endswith("Not said: the study file has no [[prior_knowledge]] of it.")
+    assert [row["role"] for row in result.to_json()["prior_knowledge"]] == ["calibrated on", NOT_SAID]
     assert "What the model knew" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")

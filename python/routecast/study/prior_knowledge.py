@@ -1,8 +1,8 @@
-"""``[[knew]]``: whether a model was calibrated on the compared values, was chosen in sight of them, or predicts them.
+"""``[[prior_knowledge]]``: whether a model was calibrated on compared values, chosen in sight of them or predicts them.
 
 A kind of study lists the groups of values that it compares (:meth:`routecast.study.document.StudyDocument.groups`).
-The document shows which values calibrate. Its author declares in ``[[knew]]`` whether the others were known when
-parameters and mechanisms were chosen. A group without a declaration has the role "not said".
+The document shows which values calibrate. Its author declares in ``[[prior_knowledge]]`` whether the others were known
+when parameters and mechanisms were chosen. A group without a declaration has the role "not said".
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
     "KnownGroup",
     "Role",
     "counted_group",
-    "knew_problems",
+    "prior_knowledge_problems",
     "roles_of",
 ]
 
@@ -39,7 +39,7 @@ NOT_SAID = "not said"
 
 
 class Knowledge(FileModel):
-    """``[[knew]]``: the role of compared values in the making of the model."""
+    """``[[prior_knowledge]]``: the role of compared values in the making of the model."""
 
     of: tuple[str, ...] = Field(
         default=(), description="Names of groups of compared values, as the table has them; empty: all other groups."
@@ -99,7 +99,7 @@ def roles_of(groups: Sequence[Group], declared: Sequence[Knowledge]) -> tuple[Kn
     return tuple(rows)
 
 
-def knew_problems(groups: Sequence[Group], declared: Sequence[Knowledge]) -> Iterator[Problem]:
+def prior_knowledge_problems(groups: Sequence[Group], declared: Sequence[Knowledge]) -> Iterator[Problem]:
     """Yield a problem for each declaration that repeats another, or names no group without a role."""
     is_open = {group.name: not group.calibrates for group in groups}
     names = [name for name in is_open if is_open[name]]
@@ -107,10 +107,11 @@ def knew_problems(groups: Sequence[Group], declared: Sequence[Knowledge]) -> Ite
     for number, entry in enumerate(declared):
         if not entry.of and any(not earlier.of for earlier in declared[:number]):
             yield Problem(
-                f"knew[{number}].of", "is missing, as in an earlier entry: a single entry is for all other groups"
+                f"prior_knowledge[{number}].of",
+                "is missing, as in an earlier entry: a single entry is for all other groups",
             )
         for index, name in enumerate(entry.of):
-            place = f"knew[{number}].of[{index}]"
+            place = f"prior_knowledge[{number}].of[{index}]"
             if name not in is_open:
                 yield Problem(place, f"{name!r} is no group of compared values; {did_you_mean(name, names)}")
             elif not is_open[name]:
