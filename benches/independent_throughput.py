@@ -35,7 +35,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from routecast.benchmark.overload import measure_forwarding_rate
+from routecast.evaluate.overload import measure_forwarding_rate
 from routecast.benchmark.search import Probe, binary_search, verified
 from routecast.benchmark.settings import GoalProfile
 from routecast.benchmark.stage import Counts, InvalidTrial, counts_of

@@ -15,7 +15,7 @@ import sys
 
 from independent_throughput import offered, probe_of
 
-from routecast.benchmark.overload import measure_forwarding_rate
+from routecast.evaluate.overload import measure_forwarding_rate
 from routecast.benchmark.search import mlr_search
 from routecast.benchmark.settings import GoalProfile
 from routecast.errors import RoutecastError

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,6 +40,25 @@ FLOORS = (
 )
 WINGS = ("experiment", "multistage", "noc", "plan")
 """Rooms above all floors: a wing imports the core and no other wing, and the core imports no wing."""
+LAB = (
+    "benchmark",
+    "testbed",
+    "study/wire",
+    *("power/table", "power/wire"),
+    *("cli/bed_options", "cli/benchmark", "cli/doctor", "cli/exchange", "cli/forwarding_rate", "cli/measure"),
+    *("cli/power_meters", "cli/testbed", "cli/workload"),
+)
+"""Rooms, parts of rooms and commands that measure: they import the core, and the core runs without them."""
+CORE_NEEDS_LAB = {
+    "api": 1,
+    "cli/compare": 1,
+    "cli/console": 1,
+    "cli/function": 4,
+    "cli/power_routers": 7,
+    "cli/size": 1,
+    "power/views": 1,
+}
+"""Imports of the lab by the core that are still to go, by module."""
 FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 
 HEAVY = (
@@ -130,6 +150,29 @@ def test_private_modules_serve_their_own_room() -> None:
         and (path.is_relative_to(ROOT / "benches") or names[0] != room_of(path))
     ]
     assert wrong == []
+
+
+def is_of_lab(parts: tuple[str, ...]) -> bool:
+    """Whether a module, given by its names below the package, is of the lab."""
+    return any("/".join(parts[: len(part.split("/"))]) == part for part in LAB)
+
+
+@pytest.mark.slow
+def test_the_core_imports_no_more_of_the_lab() -> None:
+    modules = [(path.relative_to(PACKAGE).with_suffix("").parts, path) for path in sources()]
+    counts = Counter(
+        "/".join(parts)
+        for parts, path in modules
+        if parts[0] not in WINGS and not is_of_lab(parts)
+        for _, used in modules_imported_by(path)
+        if is_of_lab(used)
+    )
+    assert counts == CORE_NEEDS_LAB
+
+
+@pytest.mark.parametrize("part", LAB)
+def test_every_part_of_the_lab_is_there(part: str) -> None:
+    assert (PACKAGE / part).is_dir() or (PACKAGE / f"{part}.py").is_file()
 
 
 def test_every_wing_is_an_entry_point() -> None:

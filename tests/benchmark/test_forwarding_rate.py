@@ -10,11 +10,11 @@ import pytest
 from benchmark_fakes import Fluid, profile_with
 
 from routecast.benchmark import BenchmarkResult, plan_of, run_benchmark
-from routecast.benchmark.overload import NoOverload, find_overload_pps, measure_forwarding_rate, standard_error_ratio
 from routecast.benchmark.points import append_point, measured_point, points_before, points_of, series_of, write_points
 from routecast.benchmark.rig import PlainRig
 from routecast.benchmark.streams import BROADCAST
 from routecast.errors import EnvironmentProblem, FileProblem
+from routecast.evaluate.overload import NoOverload, find_overload_pps, measure_forwarding_rate, standard_error_ratio
 from routecast.evaluate.points import Point, read_points
 from routecast.evaluate.trial import Moment, Trial
 from routecast.load import FlowSet, OfferedLoad

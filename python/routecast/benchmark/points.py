@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
 
-from routecast.benchmark.overload import CLEAR_LOSS_RATIO, standard_error_ratio
 from routecast.benchmark.procedures.frame_loss import FrameLossRow
 from routecast.benchmark.result import BenchmarkResult
 from routecast.benchmark.streams import SECTIONS, sending_ports
 from routecast.errors import FileProblem, Problem
+from routecast.evaluate.overload import CLEAR_LOSS_RATIO, standard_error_ratio
 from routecast.evaluate.points import Point, points_text, read_points
 from routecast.evaluate.trial import Trial
 from routecast.load.frames import FrameMix

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from routecast.cli.bed_options import CoresOption, EncapsulationOption, PowerOption, ShareCoresOption
 from routecast.cli.console import data, print_json, print_table, print_table_to_stderr, progress_bar, remark
 from routecast.cli.forwarding_rate import FLOWS_OF_SEVERAL_CORES, core_counts
-from routecast.cli.options import CoresOption, EncapsulationOption, PowerOption, ShareCoresOption
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from routecast.cli.console import data, print_json, print_trial, progress_bar, remark
 
 if TYPE_CHECKING:
-    from routecast.benchmark.overload import ForwardingRate
+    from routecast.evaluate.overload import ForwardingRate
     from routecast.evaluate.points import Point
     from routecast.load.offered import OfferedLoad
     from routecast.testbed.measure import Measure
@@ -60,9 +60,9 @@ def measure_rates(
     Raises CriterionFailed: a trial stays invalid, or the tester reaches no overload, so that the rate is a lower bound;
     RoutecastError: the bed cannot be made, the load cannot be sent, or ``out`` cannot be written.
     """
-    from routecast.benchmark.overload import measure_forwarding_rate
     from routecast.benchmark.points import append_point, measured_point
     from routecast.errors import CriterionFailed
+    from routecast.evaluate.overload import measure_forwarding_rate
 
     documents, failures = [], []
     for number, (count, options) in enumerate(counts):

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from routecast.cli.bed_options import CoresOption, DeviceOptions, PowerOption
 from routecast.cli.console import check_figure_file, data, print_json, print_table, progress_bar, remark
 from routecast.cli.forwarding_rate import FLOWS_OF_SEVERAL_CORES, core_counts, measure_rates
-from routecast.cli.options import AsJson, CoresOption, DeviceOptions, LoadOptions, PowerOption, Seed, grouped
+from routecast.cli.options import AsJson, LoadOptions, Seed, grouped
 from routecast.cli.over_time import OverTime, OverTimeOptions
 from routecast.progress import Progress, ShareProgress
 
@@ -54,10 +55,10 @@ def run_until(
     Raises EnvironmentProblem: a trial stays invalid, or the tester reaches no overload; FileProblem: ``out`` cannot be
     read, or cannot be appended to.
     """
-    from routecast.benchmark.overload import find_overload_pps
     from routecast.benchmark.points import append_point, measured_point, point_of, points_before
     from routecast.calibration.until import measure_until
     from routecast.errors import EnvironmentProblem
+    from routecast.evaluate.overload import find_overload_pps
     from routecast.load.frames import RFC2544_FRAME_BYTES, FrameMix
 
     bed = evaluator.bed

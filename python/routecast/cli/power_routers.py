@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from routecast.cli.bed_options import DeviceOptions, PowerOption
 from routecast.cli.console import (
     check_figure_file,
     data,
@@ -23,13 +24,11 @@ from routecast.cli.console import (
 from routecast.cli.options import (
     AsJson,
     DayOptions,
-    DeviceOptions,
     FigureFile,
     FlowsOption,
     FrameOption,
     LoadOptions,
     ModelLoadOptions,
-    PowerOption,
     RouterFile,
     Seed,
     frames_option,

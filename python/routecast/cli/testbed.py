@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from routecast.cli.bed_options import DeviceOptions
 from routecast.cli.console import data, print_json, progress_bar, remark
-from routecast.cli.options import AsJson, DeviceOptions, grouped
+from routecast.cli.options import AsJson, grouped
 
 if TYPE_CHECKING:
     from routecast.testbed.selftest import SelfTestCheck

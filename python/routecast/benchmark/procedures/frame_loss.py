@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from routecast.benchmark.overload import standard_error_ratio
 from routecast.benchmark.procedures.procedure import (
     LOSS,
     LOSS_TRIAL,
@@ -21,6 +20,7 @@ from routecast.benchmark.procedures.procedure import (
 )
 from routecast.benchmark.settings import Repeats, Share
 from routecast.benchmark.stage import InvalidTrial, Stage, counts_of
+from routecast.evaluate.overload import standard_error_ratio
 from routecast.quantity import format_ratio
 from routecast.quantity.fields import Duration
 from routecast.quantity.schema import field, value

@@ -10,9 +10,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from routecast.benchmark.overload import NoOverload, find_overload_pps
 from routecast.errors import EnvironmentProblem
 from routecast.evaluate.ledger import Columns, Ledger, Row
+from routecast.evaluate.overload import NoOverload, find_overload_pps
 from routecast.evaluate.protocol import Described, Evaluator
 from routecast.evaluate.trial import Trial
 from routecast.load.flows import Flow, FlowSet
