@@ -31,7 +31,7 @@ PANELS: Mapping[str, Mapping[str, str | CommandGroup]] = {
                 "read": "power_meters:read",
                 "fit": "power_models:fit",
                 "show": "power_models:show",
-                "table": "power_routers:power_table_command",
+                "table": "power_table:power_table_command",
                 "day": "power_routers:power_day_command",
                 "optimise": "power_routers:optimise",
             },

@@ -13,7 +13,6 @@ from routecast.power.day import PowerDay
 from routecast.power.fits import DeviceFit
 from routecast.power.form import MonotoneForm, PolynomialForm, greatest_deviation
 from routecast.power.load_fit import ModelledSample
-from routecast.power.metrics import METRICS
 from routecast.power.model import OperatingPoint, PowerModel
 from routecast.power.operating._search import EvaluatedSetting, SearchResult, latency_quantity
 from routecast.power.operating._setting import UNCHANGED, Setting
@@ -21,7 +20,6 @@ from routecast.power.operating.day import Course, DayPlan
 from routecast.power.operating.optimise import TunableRouter
 from routecast.power.port import PortClass, PortPower
 from routecast.power.software_router import SoftwareRouterPower
-from routecast.power.table import PowerTable
 from routecast.quantity import (
     format_bps,
     format_duration,
@@ -29,7 +27,6 @@ from routecast.quantity import (
     format_frequency,
     format_power,
     format_pps,
-    format_ratio,
     format_span,
 )
 from routecast.quantity.comparison import ErrorSummary
@@ -37,7 +34,6 @@ from routecast.show.figures import GREY, Axis, Figure, Line, Mark, Points, palet
 from routecast.show.tables import Column, Table, percent
 
 __all__ = [
-    "SHOWN_METRICS",
     "day_figure",
     "day_table",
     "device_table",
@@ -52,8 +48,6 @@ __all__ = [
     "platforms_table",
     "point_tables",
     "ports_table",
-    "power_table_notes",
-    "power_tables",
     "proportional_figure",
     "router_table",
     "scope_of",
@@ -370,7 +364,6 @@ def _staircase(course: Course, step_s: float, colour: str, *, dashed: bool) -> L
     )
 
 
-SHOWN_METRICS = ("eer", "eer_unweighted", "ecr", "epi")
 _SHOWN_SETTINGS = 12
 
 
@@ -495,40 +488,6 @@ def plan_tables(plan: DayPlan, machine: TunableRouter, load: OfferedLoad) -> tup
 def _time_of_day(step: int, plan: DayPlan) -> str:
     minutes = round(step * plan.step_s / 60.0)
     return f"{minutes // 60:02d}:{minutes % 60:02d}"
-
-
-def power_tables(table: PowerTable) -> tuple[Table, Table]:
-    """Return the watts of a router by load (draft-ietf-bmwg-powerbench-02), and the metrics over them."""
-    watts = Table.of(
-        table.rows,
-        Column.text("", "name"),
-        Column.text("Load", "state"),
-        Column("Forwarded", "Gbit/s", getter=lambda row: row.l2_bps / 1e9),
-        Column("Power", "W", getter="power_w"),
-        Column("Packet", "uJ", getter=lambda row: 1e6 * row.packet_j),
-        Column("Bit", "nJ", getter=lambda row: 1e9 * row.bit_j),
-        name="power",
-        title=f"{table.router}, {table.frames}, {table.ports} ports: watts of the {table.scope}",
-    )
-    loads = "/".join(f"{100 * ratio:g}" for ratio in table.load_ratios)
-    weights = "/".join(f"{weight:g}" for weight in table.weights)
-    values = (
-        (f"{table.eer_bit_per_j / 1e9:.4g} {METRICS['eer'].unit}", f"{loads} % weighted {weights}"),
-        (
-            f"{table.eer_unweighted_bit_per_j / 1e9:.4g} {METRICS['eer_unweighted'].unit}",
-            "unweighted: not comparable with the line above",
-        ),
-        (f"{table.ecr_w_per_bps * 1e9:.4g} {METRICS['ecr'].unit}", ""),
-        (format_ratio(table.proportionality_ratio), "100 % draws nothing when idle"),
-    )
-    metrics = Table(
-        name="metrics",
-        title="",
-        caption="",
-        columns=(Column.text(""), Column(""), Column.text("")),
-        rows=tuple((METRICS[key].name, *row) for key, row in zip(SHOWN_METRICS, values, strict=True)),
-    )
-    return watts, metrics
 
 
 def day_table(day: PowerDay, price: float | None) -> Table:
@@ -701,16 +660,3 @@ def device_table(model: PortPower, loads: Sequence[float], watts: Sequence[float
         caption=f"{ports}. Load: in each direction of every port that is up, in percent of its line rate. The mean "
         "P_base of the classes counts once.",
     )
-
-
-def power_table_notes(table: PowerTable) -> list[str]:
-    """Return the lines below the power tables: throughput, times, source, formulas and notes."""
-    return [
-        f"Throughput without loss: {format_pps(table.throughput_pps)}, {format_bps(table.throughput_bps)}.",
-        f"Stabilisation {format_duration(table.stabilise_s)}, measurement {format_duration(table.measure_s)}; "
-        f"average: {table.averaging}.",
-        f"Watts: {table.source} ({table.evaluator}).",
-        *(f"Not measured: {row.name}, {row.not_measured}." for row in table.rows if row.not_measured),
-        *(f"{METRICS[key].name}: {METRICS[key].formula}. {METRICS[key].source}." for key in SHOWN_METRICS),
-        *(f"Note: {note}" for note in table.notes),
-    ]
