@@ -32,6 +32,7 @@ from routecast.quantity.value_list import parse_counts
 from routecast.router.files import build_router, router_table
 from routecast.router.model import Port, ResourcePool, RouterModel
 from routecast.router.variants import field_of, vary
+from routecast.wings import require_part
 
 if TYPE_CHECKING:
     import polars
@@ -265,8 +266,6 @@ def measure(
     routecast.errors.EnvironmentProblem
         A right, a package or a device is missing.
     """
-    from routecast.testbed import open_testbed
-
     mix = _mix(frames) or FrameMix.fixed(64)
     flow_set = FlowSet.crafted(_count(flows, "a number of flows", most=_MAX_FLOWS), ports=1)
     offered = OfferedLoad(rate_pps=_rate_pps(load, mix), frames=mix, flows=flow_set)
@@ -274,8 +273,9 @@ def measure(
     bed = testbed if isinstance(testbed, str) and testbed == "namespaces" else _path(testbed, "a test bed")
     device = None if dut is None else _name(dut, "a device", "routecast testbed devices lists them")
     texts = {key: _name(entry, f"the option {key}", "write it as text") for key, entry in options.items()}
-    with open_testbed(bed, device=device, options=texts, seed=seed) as evaluator:
-        return evaluator.trial(offered, duration_s)
+    with require_part("a measurement")(bed, device=device, options=texts, seed=seed) as evaluator:
+        trial: Trial = evaluator.trial(offered, duration_s)
+    return trial
 
 
 def sweep(router: Router | str | Path, *, simulate: bool = False, **varied: Any) -> polars.DataFrame:

@@ -6,6 +6,9 @@ A wing declares its parts as a :class:`Wing`, and an entry point of its distribu
     noc = "routecast.noc.wing:WING"
 
 The core reads the declarations, and imports other modules of a wing only when they are used.
+
+The lab measures: test beds, benchmarks, and the commands that need them. The core runs without it, and calls what
+``routecast.lab`` declares as its ``parts``.
 """
 
 from __future__ import annotations
@@ -14,9 +17,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-__all__ = ["ENTRY_POINTS", "CommandGroup", "FileKind", "Wing", "data_folders", "wings"]
+from routecast.errors import EnvironmentProblem
+
+__all__ = ["ENTRY_POINTS", "CommandGroup", "FileKind", "Wing", "data_folders", "find_part", "require_part", "wings"]
 
 ENTRY_POINTS = "routecast.wings"
 """Group of the entry points of wings."""
@@ -46,7 +53,8 @@ class Wing:
     ``commands`` are by panel of the help and by name. ``schemas`` and ``file_kinds`` are by the word before ``.toml``.
     ``studies`` has ``package:Class`` of the document by the kind that a study file names. ``questions`` has the command
     that answers each question of users, and ``examples`` the arguments of commands that need some. ``thin_modules``
-    have commands that :mod:`routecast.cli.thin` declares and runs.
+    have commands that :mod:`routecast.cli.thin` declares and runs. ``parts`` has ``module:function`` of what the core
+    calls where the wing is installed, by name.
     """
 
     package: str
@@ -57,6 +65,7 @@ class Wing:
     questions: Mapping[str, str] = field(default_factory=dict)
     examples: Mapping[str, str] = field(default_factory=dict)
     thin_modules: frozenset[str] = frozenset()
+    parts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def data(self) -> Path:
@@ -71,6 +80,33 @@ def wings() -> tuple[Wing, ...]:
 
     entries = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
     return tuple(entries[name].load() for name in sorted(entries))
+
+
+def _declared() -> Iterator[Wing]:
+    """Yield the lab, if it is installed, then the wings."""
+    if find_spec("routecast.lab") is not None:
+        yield import_module("routecast.lab").LAB
+    yield from wings()
+
+
+def find_part(name: str) -> Any | None:
+    """Return the function that the lab or a wing declares under this name, None if none does."""
+    for declared in _declared():
+        if target := declared.parts.get(name):
+            module, _, function = target.partition(":")
+            return getattr(import_module(f"{declared.package}.{module}"), function)
+    return None
+
+
+def require_part(name: str) -> Any:
+    """Return the function that the lab or a wing declares under this name.
+
+    Raises EnvironmentProblem: what is installed does not declare it.
+    """
+    function = find_part(name)
+    if function is None:
+        raise EnvironmentProblem(f"{name} needs the part of routecast that measures, which is not installed here")
+    return function
 
 
 def data_folders(name: str) -> Iterator[Path]:

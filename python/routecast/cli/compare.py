@@ -22,6 +22,7 @@ from routecast.cli.console import (
 )
 from routecast.cli.options import AsJson, FigureFile
 from routecast.errors import FileProblem, Problem, QuantityProblem
+from routecast.wings import require_part
 
 if TYPE_CHECKING:
     from routecast.evaluate.compare import Pairing
@@ -179,9 +180,7 @@ def _read_result(path: Path) -> tuple[str, dict[str, Any]]:
             str(path), [Problem("", f"there is neither a folder nor a file of this name{_missing_hint(path)}")]
         )
     if path.suffix.lower() in {".parquet", ".csv"}:
-        from routecast.benchmark.exchange import read_records
-
-        records = read_records(path, format_name="auto")
+        records = require_part("a table of trials")(path, format_name="auto")
         return "table of trials", {"file": str(path), "trials": [record.to_json() for record in records]}
     return _json_result(path)
 

@@ -8,7 +8,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
 from functools import partial
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from routecast.calibration.router_file import RouterFile
-    from routecast.evaluate.points import Point
+    from routecast.evaluate.points import Point, PointTable
     from routecast.evaluate.trial import Trial
     from routecast.show.figures import Figure
     from routecast.show.tables import Table
@@ -261,14 +261,29 @@ def today() -> date:
 
 def read_series_points(path: Path, series: str | None = None, rename: Sequence[str] | None = None) -> tuple[Point, ...]:
     """Read a table of measured points or of trials, or one series of it, and print its assumptions to stderr."""
-    from routecast.benchmark.exchange import read_measured_table
     from routecast.evaluate.points import of_series
-    from routecast.quantity.table_file import parse_rename
 
-    table = read_measured_table(path, rename=parse_rename(rename or ()), on_remark=remark)
+    table = read_measured_table(path, rename, on_remark=remark)
     for text in table.remarks:
         remark(text)
     return of_series(table.points, series)
+
+
+def read_measured_table(
+    path: Path, rename: Sequence[str] | None = None, *, on_remark: Callable[[str], None] = lambda text: None
+) -> PointTable:
+    """Read a table of measured points, or of trials where the lab is installed.
+
+    ``rename``: texts of ``--rename``; ``on_remark``: called with what a table of trials leaves open.
+    """
+    from routecast.evaluate.points import read_table
+    from routecast.quantity.table_file import parse_rename
+    from routecast.wings import find_part
+
+    names = parse_rename(rename or ())
+    reader = find_part("a table of measurements")
+    table: PointTable = reader(path, rename=names, on_remark=on_remark) if reader else read_table(path, rename=names)
+    return table
 
 
 def save_router(file: RouterFile, path: Path) -> None:

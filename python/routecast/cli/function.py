@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +12,7 @@ import typer
 from routecast.cli.console import data, print_json, print_notes, print_table, print_trial, remark, share_bar
 from routecast.cli.options import AsJson, Seed, ratio_option
 from routecast.errors import ModelProblem, Problem
+from routecast.wings import require_part
 
 if TYPE_CHECKING:
     from routecast.evaluate.trial import Trial
@@ -145,9 +145,9 @@ def function(
         seed=seed,
     )
     if counts:
-        _count(case, as_json=as_json)
+        require_part("function --counts")(case, as_json=as_json)
     elif run or refine:
-        _run(case, probed_file(on) if refine else None, as_json=as_json)
+        require_part("function --run")(case, probed_file(on) if refine else None, as_json=as_json)
     else:
         _estimate(case, simulate=simulate, as_json=as_json)
 
@@ -203,49 +203,3 @@ def _estimate(case: Case, *, simulate: bool, as_json: bool) -> None:
     for frames, trial in zip(case.frames, trials, strict=False):
         console.print(f"Simulated, {frames.name}", style="bold", markup=False)
         print_trial(console, trial)
-
-
-def _count(case: Case, *, as_json: bool) -> None:
-    from routecast.testbed.function_run import count_function
-    from routecast.testbed.function_views import counts_table
-
-    with share_bar(f"counting {case.function.name} under valgrind") as on_progress:
-        counts = count_function(case, on_progress)
-    if as_json:
-        print_json({"function": case.function.name, "counts": [count.to_json() for count in counts]})
-    else:
-        print_table(data(), counts_table(case, counts))
-
-
-def _run(case: Case, refined_file: Path | None, *, as_json: bool) -> None:
-    """Run the real function beside its estimate; the runs correct ``refined_file``, a hardware file."""
-    from routecast.calibration.refine import check_refinable, refine_file
-    from routecast.testbed.function_run import run_function
-    from routecast.testbed.function_views import runs_table
-
-    if refined_file is not None:
-        check_refinable(case)
-    with share_bar(f"running {case.function.name}") as on_progress:
-        runs = run_function(case, on_progress)
-    refined = None
-    if refined_file is not None:
-        refined = refine_file(case.hardware, [run.measured(case) for run in runs], refined_file)
-    if as_json:
-        document: dict[str, object] = {"function": case.function.name, "runs": [run.to_json() for run in runs]}
-        print_json(document | ({"refined": {"file": str(refined_file), **refined.to_json()}} if refined else {}))
-        return
-    console = data()
-    print_table(console, runs_table(case, runs))
-    if missing := sorted({name for run in runs for name in run.without_cost}):
-        remark(
-            f"{case.hardware.name} gives no cost of {', '.join(missing)}, so there is no estimate: probe this host "
-            "(routecast hardware probe) and remove --on"
-        )
-    if case.rate is None:
-        print_notes(console, dict.fromkeys(note for run in runs for note in run.trial.notes))
-    for run in runs if case.rate else ():
-        name = f"{case.function.name} {run.direction}" if len(case.directions) > 1 else case.function.name
-        console.print(f"{name}, {run.frames.name}", style="bold", markup=False)
-        print_trial(console, run.trial)
-    if refined is not None:
-        remark(f"{refined_file} holds {refined}")

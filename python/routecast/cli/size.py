@@ -18,6 +18,7 @@ from routecast.cli.console import (
     print_json,
     print_table,
     progress_bar,
+    read_measured_table,
     read_series_points,
     refuse_two_forms,
     remark,
@@ -224,12 +225,10 @@ def _live(file: Path | None, host: str | None, sizings: Sequence[Sizing], questi
     """Return the live panel of the page: of one measured series, or of a file."""
     if file is None or host is not None or len(sizings) != 1:
         return None
-    from routecast.benchmark.exchange import read_measured_table
     from routecast.evaluate.points import of_series
     from routecast.explore.measured import StartConditions
     from routecast.explore.views import live_of_points, live_of_router
     from routecast.quantity.bounded_file import read_text
-    from routecast.quantity.table_file import parse_rename
     from routecast.quantity.toml_file import parse_toml
 
     (sizing,), target = sizings, question.target
@@ -242,7 +241,7 @@ def _live(file: Path | None, host: str | None, sizings: Sequence[Sizing], questi
     if file.suffix == ".toml":
         document = parse_toml(read_text(file, kind="router file"), str(file))
         return live_of_router(document, start=start, subject=str(file), folder=file.parent)[0]
-    points = of_series(read_measured_table(file, rename=parse_rename(question.rename)).points, question.series)
+    points = of_series(read_measured_table(file, question.rename).points, question.series)
     return live_of_points(points, start=start, noise_ratio=question.noise_ratio)[0]
 
 
