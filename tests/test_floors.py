@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from house import LAB, WINGS
 
 import routecast
 from routecast.wings import wings
@@ -38,26 +39,6 @@ FLOORS = (
     ("api",),
     ("cli", "lab"),
 )
-WINGS = ("experiment", "multistage", "noc", "plan")
-"""Rooms above all floors: a wing imports the core and no other wing, and the core imports no wing."""
-LAB = (
-    "lab",
-    "benchmark",
-    "testbed",
-    "study/wire",
-    *("power/table", "power/table_views", "power/wire"),
-    *(
-        "cli/bed_options",
-        "cli/benchmark",
-        "cli/doctor",
-        "cli/exchange",
-        "cli/forwarding_rate",
-        "cli/function_run",
-        "cli/measure",
-    ),
-    *("cli/power_meters", "cli/power_table", "cli/testbed", "cli/workload"),
-)
-"""Rooms, parts of rooms and commands that measure: they import the core, and the core runs without them."""
 FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 
 HEAVY = (

@@ -23,7 +23,17 @@ from typing import Any
 
 from routecast.errors import EnvironmentProblem
 
-__all__ = ["ENTRY_POINTS", "CommandGroup", "FileKind", "Wing", "data_folders", "find_part", "require_part", "wings"]
+__all__ = [
+    "ENTRY_POINTS",
+    "CommandGroup",
+    "FileKind",
+    "Wing",
+    "data_folders",
+    "find_part",
+    "not_installed",
+    "require_part",
+    "wings",
+]
 
 ENTRY_POINTS = "routecast.wings"
 """Group of the entry points of wings."""
@@ -105,8 +115,13 @@ def require_part(name: str) -> Any:
     """
     function = find_part(name)
     if function is None:
-        raise EnvironmentProblem(f"{name} needs the part of routecast that measures, which is not installed here")
+        raise not_installed(name)
     return function
+
+
+def not_installed(name: str) -> EnvironmentProblem:
+    """Return the error of a command or a part of one that the core alone does not have."""
+    return EnvironmentProblem(f"{name} needs the part of routecast that measures, which is not installed here")
 
 
 def data_folders(name: str) -> Iterator[Path]:

@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from routecast.cli.thin import with_typer_signature
-from routecast.wings import CommandGroup, wings
+from routecast.wings import CommandGroup, not_installed, wings
 
 __all__ = ["app"]
 
@@ -83,7 +83,7 @@ PANELS: Mapping[str, Mapping[str, str | CommandGroup]] = {
 class LazyCommand:
     """A command whose name and help are known; its module is imported when the command is used."""
 
-    hidden = deprecated = False
+    deprecated = False
     short_help = None
 
     def __init__(self, name: str, target: str | CommandGroup, package: str, panel: str | None = None) -> None:
@@ -91,6 +91,12 @@ class LazyCommand:
         self.rich_help_panel = panel
         self._target = target
         self._package = package
+
+    @cached_property
+    def hidden(self) -> bool:
+        """Whether the command's module is not installed, or that of none of the group's commands."""
+        commands = self._target.commands.values() if isinstance(self._target, CommandGroup) else (self._target,)
+        return all(find_spec(f"{self._package}.{command.partition(':')[0]}") is None for command in commands)
 
     @cached_property
     def help(self) -> str:
@@ -110,6 +116,8 @@ class LazyCommand:
 
     @cached_property
     def _command(self) -> Any:
+        if self.hidden:
+            raise not_installed(f"routecast {self.name}")
         parent = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False)
         if isinstance(self._target, CommandGroup):
             parent.add_typer(typer.Typer(no_args_is_help=True, help=self.help), name=self.name)
