@@ -35,12 +35,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from routecast.evaluate.overload import measure_forwarding_rate
 from routecast.benchmark.search import Probe, binary_search, verified
 from routecast.benchmark.settings import GoalProfile
 from routecast.benchmark.stage import Counts, InvalidTrial, counts_of
 from routecast.benchmark.streams import Stream, load_of
 from routecast.errors import EnvironmentProblem, RoutecastError
+from routecast.evaluate.overload import measure_forwarding_rate
 from routecast.load.offered import OfferedLoad
 from routecast.testbed.bed import Bed
 from routecast.testbed.links import LinkReader, LinkState

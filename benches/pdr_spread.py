@@ -15,10 +15,10 @@ import sys
 
 from independent_throughput import offered, probe_of
 
-from routecast.evaluate.overload import measure_forwarding_rate
 from routecast.benchmark.search import mlr_search
 from routecast.benchmark.settings import GoalProfile
 from routecast.errors import RoutecastError
+from routecast.evaluate.overload import measure_forwarding_rate
 from routecast.testbed.opening import open_testbed
 
 __all__ = ["main"]

@@ -21,7 +21,8 @@ NEW_PROCEDURE = '''
 """Half of the throughput, and what is forwarded of it."""
 
 from collections.abc import Iterator
-from routecast.benchmark.procedures.procedure import LOSS, Deviation, Procedure, deviation, rate_column, span
+from routecast.benchmark.procedures.procedure import (LOSS, Procedure, deviation, rate_column, span)
+from routecast.benchmark.values import Deviation
 from routecast.benchmark.stage import Stage
 from routecast.quantity.fields import Duration
 from routecast.quantity.schema import field, value
@@ -126,10 +127,11 @@ def test_a_new_procedure_is_one_file(package: Path, tmp_path: Path) -> None:
     pytest.importorskip("polars")
     folder = package / "benchmark" / "procedures"
     (folder / "half.py").write_text(NEW_PROCEDURE, encoding="utf-8")
-    lines = (folder / "__init__.py").read_text(encoding="utf-8")
+    names = package / "benchmark" / "values.py"
+    lines = names.read_text(encoding="utf-8")
     changed = lines.replace('"frame_loss", ', '"frame_loss", "half", ')
     assert len(set(changed.splitlines()) - set(lines.splitlines())) == 1
-    (folder / "__init__.py").write_text(changed, encoding="utf-8")
+    names.write_text(changed, encoding="utf-8")
     profile = (package / "data" / "benchmark" / "quick.toml").read_text(encoding="utf-8")
     (tmp_path / "own.toml").write_text(f'{profile}\n[half]\nduration = "750 ms"\n', encoding="utf-8")
 

@@ -11,12 +11,12 @@ from routecast.benchmark.journal import TrialRecord
 from routecast.benchmark.procedures.back_to_back import BackToBackResult, BackToBackRow
 from routecast.benchmark.procedures.frame_loss import FrameLossResult, FrameLossRow
 from routecast.benchmark.procedures.latency import LatencyResult, LatencyRow
-from routecast.benchmark.procedures.procedure import Deviation, NotRun, Spread
+from routecast.benchmark.procedures.procedure import Spread
 from routecast.benchmark.procedures.recovery import RecoveryResult, RecoveryRow
 from routecast.benchmark.procedures.reset import ResetResult, ResetRow
 from routecast.benchmark.procedures.throughput import ThroughputResult, ThroughputRow
-from routecast.benchmark.result import BenchmarkResult, Compliance, Setup
 from routecast.benchmark.streams import Stream
+from routecast.benchmark.values import BenchmarkResult, Compliance, Deviation, NotRun, Setup
 from routecast.evaluate.trial import Bottleneck, Delay, Trial
 from routecast.load.offered import line_rate_pps
 

@@ -12,8 +12,8 @@ from routecast.benchmark import PROCEDURES, ModelRig, Profile, plan_of, read_pro
 from routecast.benchmark._compliance import CONDITIONS, compliance_of, hashes_left_out, modifiers_left_out
 from routecast.benchmark.plan import Clock, expected
 from routecast.benchmark.procedures.throughput import search_statements
-from routecast.benchmark.result import Compliance
 from routecast.benchmark.streams import Stream, StreamProfile, stream_of
+from routecast.benchmark.values import Compliance
 from routecast.errors import FileProblem, ModelProblem
 from routecast.quantity.catalogue import shipped_files
 from routecast.router import ServiceCost, multicore

@@ -18,11 +18,11 @@ from benchmark_fakes import LINE_PPS, LINK_BPS, Fluid, profile_with
 from routecast.benchmark import BenchmarkResult, PlainRig, plan_of, run_benchmark
 from routecast.benchmark._confirmation import confirmed_rows
 from routecast.benchmark.page import benchmark_page
-from routecast.benchmark.procedures.procedure import NotRun
 from routecast.benchmark.procedures.throughput import ThroughputRow, confirmation_text
 from routecast.benchmark.search import verified
 from routecast.benchmark.stage import Counts, InvalidTrial
 from routecast.benchmark.tables import benchmark_tables
+from routecast.benchmark.values import NotRun
 from routecast.evaluate.trial import Trial
 from routecast.load import FrameMix, OfferedLoad
 

@@ -16,7 +16,7 @@ from benchmark_fakes import LINK_BPS, Disturbed, Fluid, profile_with
 from routecast.benchmark import PlainRig, plan_of, run_benchmark
 from routecast.benchmark._findings import contradictions
 from routecast.benchmark.page import benchmark_page
-from routecast.benchmark.result import BenchmarkResult
+from routecast.benchmark.values import BenchmarkResult
 from routecast.show.page import render_page
 
 

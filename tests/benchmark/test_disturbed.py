@@ -16,7 +16,7 @@ from routecast.benchmark import PlainRig, plan_of, run_benchmark
 from routecast.benchmark._findings import disturbances_of, limits_of, reasons_of
 from routecast.benchmark.journal import COLUMNS, TrialRecord
 from routecast.benchmark.page import benchmark_page
-from routecast.benchmark.result import BenchmarkResult
+from routecast.benchmark.values import BenchmarkResult
 from routecast.evaluate.ledger import read_rows
 from routecast.evaluate.trial import Bottleneck, Trial
 from routecast.load import OfferedLoad

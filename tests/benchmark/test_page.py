@@ -16,9 +16,9 @@ import pytest
 from routecast.benchmark.page import benchmark_page, flattened, write_report
 from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.procedures.throughput import ThroughputResult
-from routecast.benchmark.result import BenchmarkResult, Compliance
 from routecast.benchmark.schema import benchmark_schema
 from routecast.benchmark.tables import benchmark_tables
+from routecast.benchmark.values import BenchmarkResult, Compliance
 from routecast.show.figures import Figure, Line
 from routecast.show.page import Folded, Tiles, render_page
 from routecast.show.tables import Table

@@ -2,11 +2,11 @@
 
 from routecast.benchmark.plan import Plan, plan_of
 from routecast.benchmark.procedures import PROCEDURES
-from routecast.benchmark.profile import Profile, read_profile, shipped_profiles
-from routecast.benchmark.result import BenchmarkResult
+from routecast.benchmark.profile import read_profile, shipped_profiles
 from routecast.benchmark.rig import ModelRig, Outage, PlainRig, Rig
 from routecast.benchmark.run import run_benchmark
 from routecast.benchmark.streams import Stream
+from routecast.benchmark.values import BenchmarkResult, Profile
 
 __all__ = [
     "PROCEDURES",

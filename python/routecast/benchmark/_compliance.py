@@ -13,10 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from routecast.benchmark.procedures import PROCEDURES
-from routecast.benchmark.procedures.procedure import Deviation, NotRun, deviation, span
-from routecast.benchmark.profile import Profile
-from routecast.benchmark.result import Compliance
+from routecast.benchmark.procedures.procedure import deviation, span
 from routecast.benchmark.streams import MIN_IPV6_BYTES, SECTIONS, Stream
+from routecast.benchmark.values import Compliance, Deviation, NotRun, Profile
 from routecast.load.frames import RFC2544_FRAME_BYTES
 
 CONDITIONS = frozenset({"11.1", "11.2", "11.3", "13"})

@@ -10,19 +10,16 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from routecast.benchmark.journal import TrialRecord
+from routecast.benchmark.procedures.frame_loss import FrameLossRow
 from routecast.benchmark.procedures.procedure import frames_per_second, percent_of
-from routecast.benchmark.result import Limit
+from routecast.benchmark.procedures.recovery import RecoveryRow
+from routecast.benchmark.procedures.throughput import ThroughputRow
+from routecast.benchmark.values import BenchmarkResult, Limit
 from routecast.evaluate.trial import Bottleneck, Trial
 from routecast.testbed.checks import disturbances
-
-if TYPE_CHECKING:
-    from routecast.benchmark.procedures.frame_loss import FrameLossRow
-    from routecast.benchmark.procedures.recovery import RecoveryRow
-    from routecast.benchmark.procedures.throughput import ThroughputRow
-    from routecast.benchmark.result import BenchmarkResult
 
 _NUMBER = re.compile(r"\d[\d,.]*")
 _STEADY_PROCEDURES = frozenset({"throughput", "latency", "frame_loss"})

@@ -9,7 +9,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from routecast.benchmark.profile import TrialProfile
 from routecast.benchmark.rig import RigKind, medium_of
 from routecast.benchmark.streams import (
     BROADCAST,
@@ -20,6 +19,7 @@ from routecast.benchmark.streams import (
     Stream,
     mix_refused,
 )
+from routecast.benchmark.values import TrialProfile
 from routecast.evaluate.protocol import Evaluator
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad

@@ -14,8 +14,8 @@ from routecast.benchmark.journal import SUMMARY
 from routecast.benchmark.points import points_of
 from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.procedures.procedure import as_sentence, plural
-from routecast.benchmark.result import BenchmarkResult, MixFacts
 from routecast.benchmark.tables import deviations_table, limits_table, not_run_table, procedure_table, trials_table
+from routecast.benchmark.values import BenchmarkResult, MixFacts
 from routecast.explore.views import live_of_points
 from routecast.quantity import format_bps, format_duration, format_ratio
 from routecast.quantity.whole_file import write_whole

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 
 from routecast.benchmark.procedures import PROCEDURES
-from routecast.benchmark.profile import Profile, parse_frames
 from routecast.benchmark.streams import MIN_IPV6_BYTES, Stream, mixed, stream_of
+from routecast.benchmark.values import Profile, parse_frames
 from routecast.errors import ModelProblem, Problem
 from routecast.progress import Progress
 from routecast.quantity import format_duration

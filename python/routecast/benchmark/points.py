@@ -12,8 +12,8 @@ from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
 
 from routecast.benchmark.procedures.frame_loss import FrameLossRow
-from routecast.benchmark.result import BenchmarkResult
 from routecast.benchmark.streams import SECTIONS, sending_ports
+from routecast.benchmark.values import BenchmarkResult
 from routecast.errors import FileProblem, Problem
 from routecast.evaluate.overload import CLEAR_LOSS_RATIO, standard_error_ratio
 from routecast.evaluate.points import Point, points_text, read_points

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
-from routecast.benchmark.profile import TrialProfile
 from routecast.benchmark.streams import SECTIONS, Stream
+from routecast.benchmark.values import TrialProfile
 from routecast.errors import ModelProblem, Problem
 from routecast.evaluate.plain import plain
 from routecast.evaluate.protocol import Evaluator

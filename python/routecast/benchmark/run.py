@@ -34,12 +34,12 @@ from routecast.benchmark._findings import contradictions, disturbances_of, limit
 from routecast.benchmark.journal import FLOOR, SUMMARY, TrialRecord, open_journal
 from routecast.benchmark.plan import Clock, Plan
 from routecast.benchmark.procedures import PROCEDURES, Procedure
-from routecast.benchmark.procedures.procedure import LeftOut, NotRun
+from routecast.benchmark.procedures.procedure import LeftOut
 from routecast.benchmark.procedures.throughput import ThroughputRow, confirmation_text, find_ceiling
-from routecast.benchmark.result import BenchmarkResult, MixFacts, Setup
 from routecast.benchmark.rig import Rig
 from routecast.benchmark.stage import InvalidTrial, Stage
 from routecast.benchmark.streams import MIN_IPV6_BYTES, Stream, mix_refused
+from routecast.benchmark.values import BenchmarkResult, MixFacts, NotRun, Setup
 from routecast.errors import ModelProblem, Problem
 from routecast.evaluate.plain import plain
 from routecast.progress import Progress
@@ -357,7 +357,9 @@ def _result(run: _Run, device: dict[str, object], tester: dict[str, object]) -> 
             ran=frozenset({"13"} if getattr(rig, "sends_routing_updates", False) else ()),
         ),
         by_procedure={
-            name: PROCEDURES[name].result(rows=tuple(rows), **PROCEDURES[name].stated(rows, plan, rig.medium))
+            name: PROCEDURES[name].result(
+                rows=tuple(rows), **PROCEDURES[name].stated(rows, profile, plan.streams, rig.medium)
+            )
             for name, rows in run.rows.items()
             if rows
         },

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from routecast.benchmark.procedures import PROCEDURES
-from routecast.benchmark.result import BenchmarkResult
+from routecast.benchmark.values import BenchmarkResult
 
 __all__ = ["benchmark_schema"]
 

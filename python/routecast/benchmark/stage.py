@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
 
 from routecast.benchmark.journal import Journal, TrialRecord
 from routecast.benchmark.streams import Stream, load_of, quiet_after, sending_ports, theoretical_pps
+from routecast.benchmark.values import Profile
 from routecast.errors import DeviceEnded, EnvironmentProblem, RoutecastError
 from routecast.evaluate.protocol import Evaluator, Resettable
 from routecast.evaluate.trial import Trial
@@ -23,9 +23,6 @@ from routecast.load.offered import OfferedLoad, RateStep
 from routecast.quantity.schema import value
 from routecast.testbed.checks import disturbances
 from routecast.version import VERSION
-
-if TYPE_CHECKING:
-    from routecast.benchmark.profile import Profile
 
 __all__ = ["Counts", "InvalidTrial", "Stage", "counts_of"]
 

@@ -7,17 +7,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 from routecast.benchmark.exchange import Record
 from routecast.benchmark.plan import Plan, expected
 from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.procedures.procedure import percent_of, plural, rate_column, time_column, without_unknown
+from routecast.benchmark.values import BenchmarkResult
 from routecast.quantity import format_duration, format_pps, format_ratio
 from routecast.show.tables import Column, Table
-
-if TYPE_CHECKING:
-    from routecast.benchmark.result import BenchmarkResult
 
 __all__ = [
     "benchmark_tables",

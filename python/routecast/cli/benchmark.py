@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from routecast.benchmark.plan import Plan
-    from routecast.benchmark.result import BenchmarkResult
     from routecast.benchmark.rig import Rig
     from routecast.benchmark.streams import Stream
+    from routecast.benchmark.values import BenchmarkResult
     from routecast.evaluate.points import Point
 
 __all__ = ["rfc2544"]
@@ -250,8 +250,9 @@ def rfc2544(
     """
     from routecast.benchmark.page import write_report
     from routecast.benchmark.plan import plan_of
-    from routecast.benchmark.profile import parse_frames, read_profile
+    from routecast.benchmark.profile import read_profile
     from routecast.benchmark.run import run_benchmark
+    from routecast.benchmark.values import parse_frames
     from routecast.errors import EnvironmentProblem
 
     counts = _core_counts(cores, evaluator, testbed, dut, dut_option or [])

@@ -15,9 +15,10 @@ from typing import Any
 from routecast.benchmark.journal import Journal
 from routecast.benchmark.procedures.throughput import PROCEDURE as THROUGHPUT
 from routecast.benchmark.procedures.throughput import ThroughputRow, find_ceiling
-from routecast.benchmark.profile import Profile, read_profile
+from routecast.benchmark.profile import read_profile
 from routecast.benchmark.stage import InvalidTrial, Stage, counts_of
 from routecast.benchmark.streams import Stream
+from routecast.benchmark.values import Profile
 from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem, Problem, QuantityProblem
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad, RateStep, line_rate_pps

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from routecast.benchmark.procedures.procedure import (
-    Deviation,
     Procedure,
     Spread,
     as_sentence,
@@ -21,14 +20,12 @@ from routecast.benchmark.procedures.procedure import (
 from routecast.benchmark.search import Burst, longest_burst
 from routecast.benchmark.settings import Repeats, Share
 from routecast.benchmark.stage import Counts, InvalidTrial, Stage
+from routecast.benchmark.streams import Stream
+from routecast.benchmark.values import Deviation, Profile
 from routecast.quantity.fields import Duration, Span
 from routecast.quantity.schema import field, value
 from routecast.show.page import Prose
 from routecast.show.tables import Column
-
-if TYPE_CHECKING:
-    from routecast.benchmark.plan import Plan
-    from routecast.benchmark.profile import Profile
 
 __all__ = ["PROCEDURE", "BackToBackProfile", "BackToBackResult", "BackToBackRow"]
 
@@ -127,9 +124,9 @@ def _run(stage: Stage, throughput_pps: float) -> tuple[BackToBackRow]:
     return _row(stage, throughput_pps, bursts, "found", slower)
 
 
-def _stated(rows: Sequence[BackToBackRow], plan: Plan, medium: str) -> dict[str, str]:
+def _stated(rows: Sequence[BackToBackRow], profile: Profile, streams: Sequence[Stream], medium: str) -> dict[str, str]:
     """Return the search and its inputs (RFC 9004 sec. 6)."""
-    settings: BackToBackProfile = plan.profile.back_to_back
+    settings: BackToBackProfile = profile.back_to_back
     algorithm = (
         f"TST009 binary search with loss verification: bursts at the maximum rate of up to {settings.longest:g} s; "
         f"a burst that loses at most {settings.verify_below:.0%} is sent again up to {settings.verify_losses} times; "

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from routecast.benchmark.procedures.procedure import (
     LOSS,
     LOSS_TRIAL,
     WORST_TRIAL,
-    Deviation,
     Procedure,
     deviation,
     frames_per_second,
@@ -20,6 +19,7 @@ from routecast.benchmark.procedures.procedure import (
 )
 from routecast.benchmark.settings import Repeats, Share
 from routecast.benchmark.stage import InvalidTrial, Stage, counts_of
+from routecast.benchmark.values import BenchmarkResult, Deviation, Profile
 from routecast.evaluate.overload import standard_error_ratio
 from routecast.quantity import format_ratio
 from routecast.quantity.fields import Duration
@@ -27,10 +27,6 @@ from routecast.quantity.schema import field, value
 from routecast.show.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.show.tables import Column, percent
 from routecast.testbed.checks import disturbances
-
-if TYPE_CHECKING:
-    from routecast.benchmark.profile import Profile
-    from routecast.benchmark.result import BenchmarkResult
 
 __all__ = ["PROCEDURE", "FrameLossProfile", "FrameLossResult", "FrameLossRow"]
 
@@ -214,7 +210,7 @@ PROCEDURE = Procedure(
     settings=FrameLossProfile,
     result=FrameLossResult,
     run=_run,
-    stated=lambda rows, plan, medium: {"step_ratio": plan.profile.frame_loss.step},
+    stated=lambda rows, profile, streams, medium: {"step_ratio": profile.frame_loss.step},
     trials=_trials,
     deviations=_deviations,
     columns=lambda result: (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -14,7 +14,6 @@ from routecast.benchmark.procedures.procedure import (
     LOSS,
     LOSS_TRIAL,
     WORST_TRIAL,
-    Deviation,
     Procedure,
     Spread,
     as_sentence,
@@ -28,6 +27,7 @@ from routecast.benchmark.procedures.procedure import (
 )
 from routecast.benchmark.settings import Repeats, Share
 from routecast.benchmark.stage import InvalidTrial, Stage
+from routecast.benchmark.values import BenchmarkResult, Deviation, Profile
 from routecast.evaluate.trial import Delay, Trial
 from routecast.quantity.fields import Duration
 from routecast.quantity.schema import field, value
@@ -35,10 +35,6 @@ from routecast.show.figures import Axis, Figure, Line, Mark, palette
 from routecast.show.page import Block, Prose
 from routecast.show.tables import Column
 from routecast.show.ticks import log_ticks
-
-if TYPE_CHECKING:
-    from routecast.benchmark.profile import Profile
-    from routecast.benchmark.result import BenchmarkResult
 
 __all__ = ["PROCEDURE", "LatencyProfile", "LatencyResult", "LatencyRow"]
 
@@ -286,7 +282,7 @@ PROCEDURE = Procedure(
     settings=LatencyProfile,
     result=LatencyResult,
     run=_run,
-    stated=lambda rows, plan, medium: {"definition": DEFINITION, "medium": medium},
+    stated=lambda rows, profile, streams, medium: {"definition": DEFINITION, "medium": medium},
     trials=_trials,
     deviations=_deviations,
     columns=lambda result: (

@@ -7,28 +7,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from routecast.benchmark.stage import Stage
+from routecast.benchmark.streams import Stream
+from routecast.benchmark.values import BenchmarkResult, Deviation, NotRun, Profile
 from routecast.quantity import format_duration
 from routecast.quantity.schema import field, value
+from routecast.show.figures import Figure
+from routecast.show.page import Block
 from routecast.show.tables import Cell, Column, Table, scaled
-
-if TYPE_CHECKING:
-    from routecast.benchmark.plan import Plan
-    from routecast.benchmark.profile import Profile
-    from routecast.benchmark.result import BenchmarkResult
-    from routecast.benchmark.stage import Stage
-    from routecast.benchmark.streams import Stream
-    from routecast.show.figures import Figure
-    from routecast.show.page import Block
 
 __all__ = [
     "LOSS",
     "LOSS_TRIAL",
     "WORST_TRIAL",
-    "Deviation",
     "LeftOut",
-    "NotRun",
     "Procedure",
     "Spread",
     "as_sentence",
@@ -81,9 +75,9 @@ class Procedure:
         "``columns(result)`` returns the columns of its table beside the common ones; ``False`` is no column."
     )
     lead: str = field("Meaning of its result, for readers who do not know the RFC.")
-    stated: Callable[[Sequence[Any], Plan, str], Mapping[str, Any]] = field(
-        "``stated(rows, plan, medium)`` returns the fields of the result beside its rows.",
-        default=lambda rows, plan, medium: {},
+    stated: Callable[[Sequence[Any], Profile, Sequence[Stream], str], Mapping[str, Any]] = field(
+        "``stated(rows, profile, streams, medium)`` returns the fields of the result beside its rows.",
+        default=lambda rows, profile, streams, medium: {},
     )
     left_out: Callable[[Sequence[Any], Mapping[str, str]], Sequence[NotRun]] = field(
         "``left_out(rows, reasons)`` lists parts that were not run; ``reasons`` has the device's reason for a part.",
@@ -210,26 +204,6 @@ class Spread:
     def repeats(self) -> int:
         """Number of values."""
         return len(self.values)
-
-
-@value
-class Deviation:
-    """One difference of a run from the standard."""
-
-    document: str = field('``"RFC 2544"``, ``"RFC 9004"``, ``"RFC 6201"``.')
-    section: str = field('``"24"``.')
-    requirement: Literal["MUST", "SHOULD"]
-    wanted: str = field("Requirement of the document, as a phrase.")
-    done: str = field("Procedure that was used instead.")
-
-
-@value
-class NotRun:
-    """A part of the standard that this run left out, with the reason."""
-
-    section: str
-    what: str
-    reason: str
 
 
 def deviation(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from routecast.benchmark.procedures.procedure import (
-    Deviation,
     Procedure,
     Spread,
     deviation,
@@ -20,13 +19,11 @@ from routecast.benchmark.procedures.procedure import (
 )
 from routecast.benchmark.settings import Repeats, Share
 from routecast.benchmark.stage import InvalidTrial, Stage
+from routecast.benchmark.values import Deviation, Profile
 from routecast.load.offered import RateStep
 from routecast.quantity.fields import Duration
 from routecast.quantity.schema import field, value
 from routecast.show.tables import Column
-
-if TYPE_CHECKING:
-    from routecast.benchmark.profile import Profile
 
 __all__ = ["PROCEDURE", "RecoveryProfile", "RecoveryResult", "RecoveryRow"]
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from routecast.benchmark.procedures.procedure import (
-    Deviation,
     LeftOut,
-    NotRun,
     Procedure,
     Spread,
     as_sentence,
@@ -21,15 +19,12 @@ from routecast.benchmark.procedures.procedure import (
 )
 from routecast.benchmark.settings import Repeats, Share
 from routecast.benchmark.stage import InvalidTrial, Stage, counts_of
+from routecast.benchmark.values import BenchmarkResult, Deviation, NotRun, Profile
 from routecast.evaluate.protocol import Resettable
 from routecast.quantity.fields import Duration
 from routecast.quantity.schema import field, value
 from routecast.show.page import Block, Prose
 from routecast.show.tables import Column, scaled
-
-if TYPE_CHECKING:
-    from routecast.benchmark.profile import Profile
-    from routecast.benchmark.result import BenchmarkResult
 
 __all__ = ["PROCEDURE", "ResetProfile", "ResetResult", "ResetRow"]
 

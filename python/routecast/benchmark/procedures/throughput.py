@@ -6,12 +6,11 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from routecast.benchmark.procedures.procedure import (
-    Deviation,
     Procedure,
     Spread,
     as_sentence,
@@ -27,6 +26,7 @@ from routecast.benchmark.search import Bounds, Probe, binary_search, mlr_search,
 from routecast.benchmark.settings import GoalProfile, Repeats, Share, Text
 from routecast.benchmark.stage import Counts, InvalidTrial, Stage, counts_of
 from routecast.benchmark.streams import Stream
+from routecast.benchmark.values import BenchmarkResult, Deviation, Profile
 from routecast.evaluate.trial import Trial, TrialPower
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
 from routecast.quantity import format_bps, format_power, format_pps
@@ -38,11 +38,6 @@ from routecast.show.page import Block, Listing, Tile, Tiles
 from routecast.show.tables import Column, percent, scaled
 from routecast.show.ticks import log_ticks
 from routecast.testbed.checks import is_device_starved
-
-if TYPE_CHECKING:
-    from routecast.benchmark.plan import Plan
-    from routecast.benchmark.profile import Profile
-    from routecast.benchmark.result import BenchmarkResult
 
 __all__ = [
     "PROCEDURE",
@@ -252,10 +247,12 @@ def find_ceiling(stage: Stage) -> str:
     )
 
 
-def _stated(rows: Sequence[ThroughputRow], plan: Plan, medium: str) -> dict[str, object]:
+def _stated(
+    rows: Sequence[ThroughputRow], profile: Profile, streams: Sequence[Stream], medium: str
+) -> dict[str, object]:
     """Return the search, and the statements that may be advertised."""
-    search = "MLRsearch (RFC 9971)" if plan.profile.throughput.search == "mlrsearch" else "binary search"
-    return {"advertised": tuple(advertised(rows, plan.streams, medium)), "search": search}
+    search = "MLRsearch (RFC 9971)" if profile.throughput.search == "mlrsearch" else "binary search"
+    return {"advertised": tuple(advertised(rows, streams, medium)), "search": search}
 
 
 def advertised(rows: Sequence[ThroughputRow], streams: Sequence[Stream], medium: str) -> list[str]:

@@ -1,4 +1,6 @@
-"""The result of a benchmark: a result for each procedure with rows by stream and frame size, and facts for its report.
+"""The values of a benchmark: profile and plan before a run, deviations and the result after it.
+
+They know the names of the procedures and not the procedures, which know them.
 
 Rates are frames per second over all ports together (RFC 2285), as everywhere in routecast. ``per_port_pps`` is the rate
 of one port, the unit of MLRsearch and of RFC 2544 sec. 20; :class:`Setup` states the factor between them (RFC 9971).
@@ -8,19 +10,113 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
 
 from routecast.benchmark.journal import FLOOR, TrialRecord
-from routecast.benchmark.procedures import PROCEDURES
-from routecast.benchmark.procedures.procedure import Deviation, NotRun
-from routecast.benchmark.streams import Stream
+from routecast.benchmark.settings import Repeats, Text
+from routecast.benchmark.streams import Stream, StreamProfile
 from routecast.evaluate.plain import plain
 from routecast.load.frames import FrameMix
+from routecast.quantity.fields import Parsed, Span
 from routecast.quantity.schema import field, value
 from routecast.quantity.whole_file import write_whole
 
-__all__ = ["BenchmarkResult", "Compliance", "Limit", "MixFacts", "Setup"]
+__all__ = [
+    "PROCEDURE_NAMES",
+    "BenchmarkResult",
+    "Compliance",
+    "Deviation",
+    "Limit",
+    "MixFacts",
+    "NotRun",
+    "Profile",
+    "Setup",
+    "TrialProfile",
+    "parse_frames",
+]
+
+PROCEDURE_NAMES = ("throughput", "latency", "frame_loss", "back_to_back", "recovery", "reset")
+"""Names of all procedures in the RFC's order, which is the order of a run."""
+
+
+def parse_frames(text: str) -> int | str:
+    """Read a frame size in bytes, or the name of a mix of sizes.
+
+    Raises QuantityProblem: the text is neither.
+
+    Examples
+    --------
+    >>> parse_frames("64 B"), parse_frames("IMIX"), parse_frames("7x64, 4x594, 1x1518")
+    (64, 'IMIX', '7x64+4x594+1x1518')
+    """
+    frames = FrameMix.parse(text)
+    return frames.sequence_bytes[0] if frames.is_fixed else frames.name
+
+
+FrameSize = Annotated[int | str, Parsed(parse_frames)]
+
+
+@value
+class TrialProfile:
+    """``[trial]``: the phases of RFC 2544 sec. 23, repetitions of invalid trials, and the floor."""
+
+    before: Span = field("Wait after the learning frames (sec. 23 b).", default=2.0)
+    residual: Span = field("Wait for residual frames after the trial (sec. 23 d).", default=2.0)
+    settle: Span = field("Wait until the device has restabilised (sec. 23 e).", default=5.0)
+    attempts: Repeats = field("Attempts at a trial that is invalid.", default=3)
+    floor: bool = field(
+        "Whether a trial over a wire without a device follows each throughput at the same rate, to measure the loss "
+        "of the machine. For test beds of network namespaces only.",
+        default=True,
+    )
+
+
+@value
+class Profile:
+    """A profile; the profile of a file has a table for each procedure as well, by the procedure's name."""
+
+    name: Annotated[Text, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
+    title: Text = field("Purpose of the profile, in one line.")
+    frames: Annotated[tuple[FrameSize, ...], Field(min_length=1)] = field(
+        'Fixed sizes and mixes of sizes: ``"64 B"``, ``"IMIX"``, ``"genome aaafg"``, ``"7x64, 4x594, 1x1518"``.'
+    )
+    procedures: tuple[str, ...] = field("Chosen procedures; empty: all.", default=())
+    trial: TrialProfile = TrialProfile()
+    stream: Annotated[tuple[StreamProfile, ...], Field(min_length=1)] = (StreamProfile(),)
+
+    def changed(self, table: str, **values: Any) -> Profile:
+        """Return the profile with other values in a table."""
+        return replace(self, **{table: replace(getattr(self, table), **values)})
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return the table of a procedure."""
+
+
+@value
+class Deviation:
+    """One difference of a run from the standard."""
+
+    document: str = field('``"RFC 2544"``, ``"RFC 9004"``, ``"RFC 6201"``.')
+    section: str = field('``"24"``.')
+    requirement: Literal["MUST", "SHOULD"]
+    wanted: str = field("Requirement of the document, as a phrase.")
+    done: str = field("Procedure that was used instead.")
+
+
+@value
+class NotRun:
+    """A part of the standard that this run left out, with the reason."""
+
+    section: str
+    what: str
+    reason: str
+
 
 _SAME_CORES = "on the same cores ("
 """Part of a trial's note on another test bed that disturbs this one."""
@@ -132,7 +228,7 @@ class BenchmarkResult:
     @property
     def procedures(self) -> tuple[str, ...]:
         """Names of the procedures that have a result, in the RFC's order."""
-        return tuple(name for name in PROCEDURES if name in self.by_procedure)
+        return tuple(name for name in PROCEDURE_NAMES if name in self.by_procedure)
 
     @property
     def shared_cores(self) -> str:
@@ -146,7 +242,7 @@ class BenchmarkResult:
 
     def __getattr__(self, name: str) -> Any:
         """Return the result of a procedure; None if it has none."""
-        if name not in PROCEDURES:
+        if name not in PROCEDURE_NAMES:
             raise AttributeError(name)
         return self.by_procedure.get(name)
 
@@ -160,7 +256,7 @@ class BenchmarkResult:
         document: dict[str, object] = {"schema": "routecast-benchmark/1"}
         for name in self.__dataclass_fields__:
             if name == "by_procedure":
-                document |= {procedure: plain(self.by_procedure.get(procedure)) for procedure in PROCEDURES}
+                document |= {procedure: plain(self.by_procedure.get(procedure)) for procedure in PROCEDURE_NAMES}
             else:
                 document[name] = len(self.trials) if name == "trials" else plain(getattr(self, name))
         return document
