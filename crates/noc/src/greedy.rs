@@ -13,6 +13,8 @@ use std::ops::ControlFlow;
 
 /// Loads have 12 decimals: loads that differ by rounding alone are equal, so that a rule breaks their ties.
 const UNITS: f64 = 1e12;
+/// From here on doubles are further apart than numbers with 12 decimals.
+const FINE: f64 = 8192.0;
 /// Number of flows between two reports of progress.
 const LOOK: usize = 1024;
 /// Marks a direction without a link.
@@ -113,7 +115,12 @@ impl Routers {
 struct Search {
     routers: Routers,
     leaving: [Vec<u32>; 4],
-    loads: Vec<f64>,
+    /// The direction of each link, and the router that it leaves.
+    links: Vec<(usize, usize)>,
+    /// By direction and router, so that the search reads one number after the other.
+    loads: [Vec<f64>; 4],
+    /// The number of the first router in each row of the rectangle, by remaining hops along y.
+    row_starts: Vec<usize>,
     /// Least bottlenecks of one column of the rectangle, by remaining hops along y.
     least: Vec<f64>,
     /// Whether the best path continues along x, by remaining hops along x and then along y.
@@ -123,10 +130,16 @@ struct Search {
 
 impl Search {
     fn new(routers: Routers) -> Self {
+        let leaving = routers.leaving();
+        let count = routers.columns * routers.rows;
+        let numbered = |router: usize| (0..4).map(move |direction| (direction, router));
+        let links = (0..count).flat_map(numbered).filter(|&(direction, router)| leaving[direction][router] != EDGE);
         Self {
             routers,
-            leaving: routers.leaving(),
-            loads: vec![0.0; 4 * routers.columns * routers.rows],
+            links: links.collect(),
+            leaving,
+            loads: [const { Vec::new() }; 4].map(|_: Vec<f64>| vec![0.0; count]),
+            row_starts: Vec::new(),
             least: Vec::new(),
             goes_along_x: Vec::new(),
             path: Vec::new(),
@@ -151,32 +164,34 @@ impl Search {
             }
         }
         for &link in &*path {
-            let load = &mut self.loads[link as usize];
+            let (direction, router) = self.links[link as usize];
+            let load = &mut self.loads[direction][router];
             *load = rounded(*load + rate);
         }
     }
 
     /// Finds the best path of one rectangle; returns its bottleneck.
     fn in_rectangle(&mut self, source: usize, across: isize, down: isize) -> f64 {
-        let Self { routers, leaving, loads, least, goes_along_x, path } = self;
+        let Self { routers, leaving, links: _, loads, row_starts, least, goes_along_x, path } = self;
         let (wide, high) = (across.unsigned_abs(), down.unsigned_abs());
-        let (horizontal, vertical) = (&leaving[usize::from(across <= 0)], &leaving[2 + usize::from(down <= 0)]);
+        let (along, beside) = (usize::from(across <= 0), 2 + usize::from(down <= 0));
+        let (horizontal, vertical) = (&leaving[along], &leaving[beside]);
+        let (horizontal_loads, vertical_loads) = (&loads[along], &loads[beside]);
         let (x, y) = (source % routers.columns, source / routers.columns);
-        // The router with `left` remaining hops along x and `below` along y.
-        let at = |left: usize, below: usize| {
-            step(y, down, high - below, routers.rows) * routers.columns + step(x, across, wide - left, routers.columns)
-        };
+        let column_at = |left: usize| step(x, across, wide - left, routers.columns);
+        row_starts.clear();
+        row_starts.extend((0..=high).map(|below| step(y, down, high - below, routers.rows) * routers.columns));
         least.clear();
         least.resize(high + 1, 0.0);
         goes_along_x.clear();
         for left in 0..=wide {
+            let column = column_at(left);
             let mut nearer = f64::INFINITY;
-            for (below, least) in least.iter_mut().enumerate() {
-                let router = at(left, below);
-                let bottleneck = |links: &[u32], after: f64| loads[links[router] as usize].max(after);
-                let along_x = if left > 0 { bottleneck(horizontal, *least) } else { f64::INFINITY };
-                let along_y = if below > 0 { bottleneck(vertical, nearer) } else { f64::INFINITY };
-                nearer = if left + below > 0 { along_x.min(along_y) } else { 0.0 };
+            for (below, (least, &row_start)) in least.iter_mut().zip(&*row_starts).enumerate() {
+                let router = row_start + column;
+                let along_x = if left > 0 { larger(horizontal_loads[router], *least) } else { f64::INFINITY };
+                let along_y = if below > 0 { larger(vertical_loads[router], nearer) } else { f64::INFINITY };
+                nearer = if left + below > 0 { smaller(along_x, along_y) } else { 0.0 };
                 *least = nearer;
                 goes_along_x.push(along_x < along_y || (along_x == along_y && left >= below));
             }
@@ -184,7 +199,7 @@ impl Search {
         path.clear();
         let (mut left, mut below) = (wide, high);
         while left + below > 0 {
-            let router = at(left, below);
+            let router = row_starts[below] + column_at(left);
             if goes_along_x[left * (high + 1) + below] {
                 path.push(horizontal[router]);
                 left -= 1;
@@ -209,6 +224,16 @@ impl Search {
     }
 }
 
+/// The larger of two numbers; `f64::max` also minds numbers that are none, which no load is.
+fn larger(a: f64, b: f64) -> f64 {
+    if a > b { a } else { b }
+}
+
+/// The smaller of two numbers.
+fn smaller(a: f64, b: f64) -> f64 {
+    if a < b { a } else { b }
+}
+
 /// The coordinate after `hops` hops in the direction of `way`; past the end of a ring it wraps.
 fn step(from: usize, way: isize, hops: usize, size: usize) -> usize {
     let there = if way > 0 { from + hops } else { from + size - hops };
@@ -222,9 +247,27 @@ fn rounded(load: f64) -> f64 {
     // Scaling may round across a half, by half a unit in the last place at most; formatting then decides.
     if scaled.abs() < 1e15 && ((scaled - units).abs() - 0.5).abs() > scaled.abs() * f64::EPSILON {
         units / UNITS
+    } else if (0.0..FINE).contains(&load) {
+        rounded_exactly(load)
     } else {
-        format!("{load:.12}").parse().unwrap_or(load)
+        // Numbers with 12 decimals lie closer together than doubles of this size, so the nearest is read as the same.
+        load
     }
+}
+
+/// As [`rounded`], with integers: `load` is at least 0 and less than [`FINE`].
+fn rounded_exactly(load: f64) -> f64 {
+    let (bits, fraction) = (load.to_bits(), f64::MANTISSA_DIGITS - 1);
+    let (exponent, mantissa) = (bits >> fraction, bits & ((1 << fraction) - 1));
+    // A load is mantissa / 2^shift; 53 bits times the 40 of a million million fit.
+    let (mantissa, shift) = if exponent == 0 { (mantissa, 1074) } else { (mantissa | 1 << fraction, 1075 - exponent) };
+    if shift > 120 {
+        return 0.0;
+    }
+    let scaled = u128::from(mantissa) * 1_000_000_000_000;
+    let (units, rest, half) = (scaled >> shift, scaled & ((1 << shift) - 1), 1 << (shift - 1));
+    let is_up = rest > half || (rest == half && units & 1 == 1);
+    (units + u128::from(is_up)) as f64 / UNITS
 }
 
 #[cfg(test)]
