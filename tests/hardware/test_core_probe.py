@@ -7,7 +7,6 @@ import json
 import pytest
 
 core = pytest.importorskip("routecast._core", reason="the extension is not built")
-pytestmark = pytest.mark.skipif(not hasattr(core, "probe_host"), reason="the extension has no probe yet")
 
 
 @pytest.mark.parametrize(

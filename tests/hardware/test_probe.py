@@ -20,7 +20,6 @@ from routecast.hardware.probe import Probed, hardware_of, probe
 from routecast.hardware.probe_facts import native
 
 core = pytest.importorskip("routecast._core", reason="the extension is not built")
-needs_core = pytest.mark.skipif(not hasattr(core, "probe_host"), reason="the extension has no probe yet")
 
 
 def dependent_s(hardware: Hardware) -> list[float]:
@@ -43,7 +42,6 @@ def test_cycles_are_of_the_cores_clock_and_stalls_add_to_them() -> None:
     assert hardware.call.per_batch_cycles == pytest.approx(20.0, rel=0.02)
 
 
-@needs_core
 @pytest.mark.thorough
 def test_a_real_quick_probe_finds_an_ordered_hierarchy_and_a_readable_file(tmp_path: Path) -> None:
     heard: list[float] = []
@@ -60,7 +58,6 @@ def test_a_real_quick_probe_finds_an_ordered_hierarchy_and_a_readable_file(tmp_p
     assert read_hardware(tmp_path / "own.hardware.toml") == probed.hardware
 
 
-@needs_core
 def test_a_processor_that_is_not_there_is_refused() -> None:
     with pytest.raises(ModelProblem, match="cpu"):
         probe(quick=True, cpu=100_000)

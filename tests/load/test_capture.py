@@ -307,12 +307,11 @@ def test_a_capture_is_read_as_the_second_reader_reads_it(name: str, tmp_path: Pa
 CUT_S = {"resolution-4-": 1e-3, f"resolution-{0x80 | 20}-": 2e-6}
 
 
-@pytest.mark.parametrize("name", CASES)
+# capinfos reads units down to 10^-9 s.
+@pytest.mark.parametrize("name", [name for name in CASES if "resolution-15" not in name])
 def test_capinfos_counts_the_same_packets_and_the_same_duration(name: str, tmp_path: Path) -> None:
     if not shutil.which("capinfos"):
         pytest.skip("capinfos is not installed (package wireshark-common)")
-    if "resolution-15" in name:
-        pytest.skip("capinfos reads units down to 10^-9 s")
     # capinfos cuts the times of both ends to the decimal unit above the file's, at most nanoseconds.
     shown_s = next((unit_s for part, unit_s in CUT_S.items() if part in name), 2e-9)
     path = written(tmp_path, CASES[name])

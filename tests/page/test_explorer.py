@@ -437,8 +437,7 @@ def test_each_example_router_can_be_driven_into_loss(
     opened = page_of(explored(name))
     page = opened.page
     wait(page, "globalThis.explorer && explorer.points && !explorer.inFlight")
-    if page.evaluate("explorer.panel.isTrace()"):
-        pytest.skip("a trace has a rate of its own")
+    assert not page.evaluate("explorer.panel.isTrace()"), "no example sends a recording, which has a rate of its own"
     page.evaluate(
         """(() => {
             const input = document.getElementById("live-load");

@@ -138,12 +138,6 @@ def test_loads_that_memory_cannot_offer_are_refused(load: OfferedLoad, place: st
         InMemory(function="l2_switch").trial(load, 1.0)
 
 
-core_has_functions = pytest.mark.skipif(
-    not hasattr(pytest.importorskip("routecast._core"), "run_function"), reason="the extension is not built"
-)
-
-
-@core_has_functions
 class TestForReal:
     """The functions of the core themselves, small and short."""
 
