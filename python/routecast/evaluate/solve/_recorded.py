@@ -10,9 +10,9 @@ random services), two such queues bound the loss: one that serves at once and as
 is slowed by all other work of its units and away as long as it can be.
 
 A queue that serves sooner loses less itself, but hands its frames to the next one sooner, which then may lose more:
-the fastest queues in a row do not lose least. Windows that follow each other differ most, since in a burst they wait
-for the same memories. Their least loss is that of queues with all the room that frames find up to the end of a window,
-and their greatest is also looked for in slow windows behind fast ones, see :meth:`_Passage._door`.
+the fastest queues in a row do not lose least. So the least loss of queues in a row is that of fast queues with all the
+room that frames find up to them, see :meth:`_Passage._door`, and the greatest that of the slowest queues, of the
+fastest ones with their own room, or of slow windows behind fast ones.
 """
 
 from __future__ import annotations
@@ -81,17 +81,20 @@ def pass_recorded(fluid: Fluid, overloaded: Fluid | None) -> tuple[Fluid, DelayA
     if likely.bounded:
         if likely.contending:
             likely.note_contention()
-        bounds = [(-1.0, 0), (1.0, 0)]
-        for extra, slow_from in bounds:
-            bound = _Passage(fluid, trace, absences, overloaded, span_s, extra=extra, slow_from=slow_from)
+        bounds = [(-1.0, 0, False), (1.0, 0, False)]
+        if any(likely.before[index] & likely.bounded.keys() for index in likely.bounded):
+            bounds.append((-1.0, 0, True))
+        for number, (extra, slow_from, is_pooled) in enumerate(bounds):
+            bound = _Passage(fluid, trace, absences, overloaded, span_s, extra=extra)
+            bound.slow_from, bound.is_pooled = slow_from, is_pooled
             bound.factors = likely.factors
             bound.run()
             if bound.contending:
                 bound.note_contention()
             losses.append(bound.loss_ratio)
-            if len(bounds) == 2:
+            if number == 1:
                 # Where a window loses frames, it loses most if those before it delay none.
-                bounds += [(1.0, depth) for depth in sorted(bound.losing_depths()) if depth > 0]
+                bounds += [(1.0, depth, False) for depth in sorted(bound.losing_depths()) if depth > 0]
     return _with_work(fluid, likely), _answer(fluid, likely, losses)
 
 
@@ -131,15 +134,18 @@ class _Passage:
         span_s: tuple[float, float],
         *,
         extra: float,
-        slow_from: int = 0,
     ) -> None:
         self.fluid, self.graph, self.absences, self.extra = fluid, fluid.graph, absences, extra
         self.overloaded = overloaded
-        self.slow_from = slow_from
+        self.slow_from = 0
+        """Number of windows in a row from which on they are slow, in the slowest course."""
+        self.is_pooled = False
+        """Whether a queue also has room for all frames that those before it may keep, in the fastest course."""
         self.trace = trace
-        self.before = _doors_before(fluid)
-        self.backlog_frames: dict[int, int] = {}
-        """By door: the most frames that it holds where it is slow; at the fastest only."""
+        self.before = _tasks_before(fluid)
+        self.doors = frozenset(fluid.windows.enter if fluid.windows is not None else ())
+        self.kept_frames: dict[int, int] = {}
+        """By bounded task unit: the most frames that it keeps where it is slow."""
         counts = numbers_counted(trace.frame_bytes)
         self.sizes = np.flatnonzero(counts).astype(np.uint32)
         self.frames_by_size = counts[self.sizes]
@@ -164,11 +170,18 @@ class _Passage:
 
     def losing_depths(self) -> set[int]:
         """Return how many windows follow each other up to those that lose frames."""
-        return {self._depth(door) for door in self.before if self.lost.get(door, 0) > 0}
+        return {self._depth(door) for door in self.doors if self.lost.get(door, 0) > 0}
 
     def _depth(self, door: int) -> int:
         """Return how many windows follow each other before one."""
-        return max((self._depth(other) + 1 for other in self.before[door]), default=0)
+        return max((self._depth(other) + 1 for other in self.before[door] & self.doors), default=0)
+
+    def _with_kept(self, index: int, room: int, kept_frames: int) -> int:
+        """Return the room of a queue in the fastest course, and note the frames that it may keep itself."""
+        if not self.is_pooled:
+            return room
+        self.kept_frames[index] = kept_frames
+        return room + sum(self.kept_frames.get(other, 0) for other in self.before[index])
 
     def reset(self) -> None:
         """Let all frames arrive anew."""
@@ -482,7 +495,7 @@ class _Passage:
         is_turn = fluid.steady is not None and self.absences.load[index] >= _BUSY_THREADS
         self.is_unbounded |= room < _MIN_ROOM or is_turn
         if self.extra < 0.0:
-            return _Station(servers, service_s, room)
+            return _Station(servers, service_s, self._with_kept(index, room, room))
         slower = self._slower(index)
         if self.extra == 0.0:
             self.slower[index] = math.sqrt(slower)
@@ -558,9 +571,9 @@ class _Passage:
         A window of T frames that passes P frames/s and holds a frame that is alone for R has taken in the frames that
         wait less than R for the server, so T - PR more frames have room; see :func:`_entries`.
 
-        At the fastest, a window has room for all frames that the windows before it may hold where they are slow: the
-        router holds no more frames before the end of a window than these, so all of them lose at least as many. With
-        its own room the fastest course would not be a bound: a slow window before it keeps frames that it would lose.
+        The pooled course, see :attr:`is_pooled`: the router holds no more frames before the end of a window than this
+        one and the windows before it may keep where they are slow, so all of them lose at least as many. With its own
+        room the fastest course is no bound: a slow window before it keeps frames that it would lose.
         """
         fluid = self.fluid
         assert fluid.windows is not None
@@ -585,8 +598,7 @@ class _Passage:
         room += inside.frames - {-1.0: 1, 1.0: inside.frames}.get(extra, entered)
         if self.extra < 0.0:
             waiting = _most_waiting(self.at[frames], 1.0 / slowest_pps)
-            self.backlog_frames[index] = min(waiting, room) if waiting > 1 else 0
-            room += sum(self.backlog_frames.get(door, 0) for door in self.before[index])
+            room = self._with_kept(index, room, min(waiting, room) if waiting > 1 else 0)
         return _Station(1, np.full(len(service_s), paced_s), room, inside=inside)
 
     def _inside(self, index: int, number: int, most_pps: float) -> _Inside:
@@ -734,18 +746,14 @@ def _wire_ps(link_bps: float, sizes: NDArray[np.uint32]) -> Floats:
     return (sizes.astype(np.float64) + WIRE_OVERHEAD_BYTES) * (8.0 * _PS / link_bps)
 
 
-def _doors_before(fluid: Fluid) -> dict[int, frozenset[int]]:
-    """Return by door, the task unit where a window begins, those that its frames may have passed."""
-    if fluid.windows is None:
-        return {}
-    doors = frozenset(fluid.windows.enter)
+def _tasks_before(fluid: Fluid) -> list[frozenset[int]]:
+    """Return by task unit those that its frames may have passed."""
     passed: list[set[int]] = [set() for _ in range(fluid.graph.exit + 1)]
     for index, edges in enumerate(fluid.graph.edges):
-        leaving = passed[index] | ({index} & doors)
         for node, fraction in edges:
             if (fraction > 0.0).any():
-                passed[node] |= leaving
-    return {door: frozenset(passed[door]) for door in doors}
+                passed[node] |= passed[index] | {index}
+    return [frozenset(tasks) for tasks in passed]
 
 
 def _most_waiting(at: Instants, gap_s: float) -> int:
