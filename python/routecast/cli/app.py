@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -80,6 +80,9 @@ PANELS: Mapping[str, Mapping[str, str | CommandGroup]] = {
 """The commands of the core by the question that they answer, as ``module:function`` below ``routecast.cli``."""
 
 
+_spec = cache(find_spec)
+
+
 class LazyCommand:
     """A command whose name and help are known; its module is imported when the command is used."""
 
@@ -96,7 +99,7 @@ class LazyCommand:
     def hidden(self) -> bool:
         """Whether the command's module is not installed, or that of none of the group's commands."""
         commands = self._target.commands.values() if isinstance(self._target, CommandGroup) else (self._target,)
-        return all(find_spec(f"{self._package}.{command.partition(':')[0]}") is None for command in commands)
+        return all(_spec(f"{self._package}.{command.partition(':')[0]}") is None for command in commands)
 
     @cached_property
     def help(self) -> str:
@@ -105,7 +108,7 @@ class LazyCommand:
             return self._target.help
         module, _, function = self._target.partition(":")
         name = f"{self._package}.{module}"
-        spec = find_spec(name)
+        spec = _spec(name)
         loader: Any = spec.loader if spec else None
         code = next(
             constant
