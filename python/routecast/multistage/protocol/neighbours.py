@@ -390,7 +390,8 @@ class NeighbourTable:
     def _move(self, entry: Entry, mac: str, now_s: float) -> list[Action]:
         before = entry.mac
         forgotten = self._drop(entry)
-        moved = Entry(entry.segment, entry.address, mac, now_s, now_s + REACHABLE_S)
+        # It is asked at once: a claim is no answer (RFC 4861 sec. 7.2.5 has such an entry stale).
+        moved = Entry(entry.segment, entry.address, mac, now_s, now_s)
         name = self.networks.names[entry.segment]
         text = f"{entry.address} moved from {before} to {mac}"
         # First the new one, so that no packet finds neither.

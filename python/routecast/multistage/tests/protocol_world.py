@@ -1217,9 +1217,10 @@ class World:
         seeing = [plane for plane in alive if plane.cut != 0]
         # When a load balancer is back, a round ends that shows it, and the members' rounds begin with the next.
         seen = [p for p in seeing if self._ran_s(self.upset_s.get(p.name, -1e9)) > 2 * PROBE_EVERY_S]
-        if not seen or not (well or len(seen) > 1):
+        calls = any(p.role == "works" for p in seeing)  # only such a one answers
+        if not seen or not (well or (len(seen) > 1 and calls)):
             self._seen_since_s = self.now_s
-        if not (well or len(seeing) > 1):
+        if not (well or (len(seeing) > 1 and calls)):
             self._seen_since_s = self.now_s + 2 * PROBE_EVERY_S
         self._check_forwarding(alive, sound, well, dead)
         rows = tuple(membership.weights())

@@ -43,6 +43,7 @@ FOUND = {
     481: "nobody announces a balancer that is back while it is the active one",
     518: "a restored balancer's table is that of a drain which is over",
     50_645: "a repair after a stall publishes the table of a drain that is over",
+    51_150: "a claimant that never answers keeps an address for three seconds",
     50_507: "both load balancers take over from each other while one is cut off from a network",
     10_040: "frames that waited while the process stalled confirm a host that has gone",
     10_074: "a claim while the owner is asked begins the whole time anew",
