@@ -933,6 +933,8 @@ class World:
             return
         self.say(f"{plane.name}: {kind}")
         self._begin_anew(plane.name)
+        if self.serving() is not None:  # which no check may have seen
+            self._since = {key: since_s for key, since_s in self._since.items() if key[0] != "no balancer works"}
         if kind == "cut":
             plane.cut = self.rng.randrange(self.segments + 1)
             plane.cuts.add(plane.cut)
