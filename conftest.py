@@ -52,7 +52,7 @@ PATIENCE_S = 120.0
 @cache
 def missing_for_the_wire() -> str:
     """Return what keeps this process from test beds of network namespaces; empty if nothing does."""
-    from routecast.testbed.checks import NAMESPACE_CAPABILITIES, missing
+    from routecast.lab.testbed.checks import NAMESPACE_CAPABILITIES, missing
 
     if lacking := missing(NAMESPACE_CAPABILITIES):
         return f"needs root: this process lacks {', '.join(lacking)}"
@@ -211,12 +211,12 @@ Undisturbed = Callable[..., Any]
 def undisturbed() -> Undisturbed:
     """Run a trial and judge its rate, loss and latency; a failure counts only where the trial says nothing of others.
 
-    What other work did to a trial, the trial itself tells (``routecast.testbed.checks.disturbances``). One that was
+    What other work did to a trial, the trial itself tells (``routecast.lab.testbed.checks.disturbances``). One that was
     disturbed and does not pass is run again; where that is so of every attempt, the test is skipped and says what
     disturbed them. What holds on every machine (conservation, counts, order, words) is for ``run`` to assert. Of a run
     with many trials, ``trials`` gives those that matter.
     """
-    from routecast.testbed.checks import disturbances
+    from routecast.lab.testbed.checks import disturbances
 
     def judged(
         run: Callable[[], Any],

@@ -35,17 +35,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from routecast.benchmark.search import Probe, binary_search, verified
-from routecast.benchmark.settings import GoalProfile
-from routecast.benchmark.stage import Counts, InvalidTrial, counts_of
-from routecast.benchmark.streams import Stream, load_of
 from routecast.errors import EnvironmentProblem, RoutecastError
 from routecast.evaluate.overload import measure_forwarding_rate
+from routecast.lab.benchmark.search import Probe, binary_search, verified
+from routecast.lab.benchmark.settings import GoalProfile
+from routecast.lab.benchmark.stage import Counts, InvalidTrial, counts_of
+from routecast.lab.benchmark.streams import Stream, load_of
+from routecast.lab.testbed.bed import Bed
+from routecast.lab.testbed.links import LinkReader, LinkState
+from routecast.lab.testbed.measure import Measure
+from routecast.lab.testbed.opening import make_bed
 from routecast.load.offered import OfferedLoad
-from routecast.testbed.bed import Bed
-from routecast.testbed.links import LinkReader, LinkState
-from routecast.testbed.measure import Measure
-from routecast.testbed.opening import make_bed
 
 __all__ = ["Generator", "main", "offered", "probe_of"]
 

@@ -27,10 +27,10 @@ from typing import Any
 from xdp_live import attach, attached, frame_ns, redirect, sink
 
 from routecast.errors import RoutecastError
+from routecast.lab.testbed.netns import inside
+from routecast.lab.testbed.tester import open_tester
 from routecast.multistage.appliance import Appliance
 from routecast.multistage.prediction import predicted_death
-from routecast.testbed.netns import inside
-from routecast.testbed.tester import open_tester
 
 RATE_PPS = 50e3
 PARTS = ["alone", "scaling", "deaths", "floods", "changes", "kills", "balancers", "quiet"]

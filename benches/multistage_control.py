@@ -17,6 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from routecast.lab.testbed.netns import inside
 from routecast.multistage.appliance import Appliance
 from routecast.multistage.tests.multistage_frames import (
     HOST_IPV6,
@@ -29,7 +30,6 @@ from routecast.multistage.tests.multistage_frames import (
     up_in_metrics,
 )
 from routecast.multistage.tests.multistage_hosts import HOST, HOST_MAC, ROUTER_MAC
-from routecast.testbed.netns import inside
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "demo.multistage.toml"
 PARTS = ["forged", "scan", "silent", "dead", "routes"]

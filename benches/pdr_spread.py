@@ -15,11 +15,11 @@ import sys
 
 from independent_throughput import offered, probe_of
 
-from routecast.benchmark.search import mlr_search
-from routecast.benchmark.settings import GoalProfile
 from routecast.errors import RoutecastError
 from routecast.evaluate.overload import measure_forwarding_rate
-from routecast.testbed.opening import open_testbed
+from routecast.lab.benchmark.search import mlr_search
+from routecast.lab.benchmark.settings import GoalProfile
+from routecast.lab.testbed.opening import open_testbed
 
 __all__ = ["main"]
 

@@ -25,9 +25,9 @@ from typing import Any
 
 from routecast import _core
 from routecast.errors import EnvironmentProblem
-from routecast.testbed.document import NamespacesFile
-from routecast.testbed.links import LinkReader
-from routecast.testbed.selftest import BackToBack, Wire
+from routecast.lab.testbed.document import NamespacesFile
+from routecast.lab.testbed.links import LinkReader
+from routecast.lab.testbed.selftest import BackToBack, Wire
 
 __all__ = ["main"]
 

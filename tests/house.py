@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["LAB", "WINGS"]
+from collections.abc import Sequence
+
+__all__ = ["LAB", "WINGS", "room_of"]
 
 WINGS = ("experiment", "multistage", "noc", "plan")
 """Rooms above all floors: a wing imports the core and no other wing, and the core imports no wing."""
-LAB = (
-    "lab",
-    "benchmark",
-    "testbed",
-    "study/wire",
-    *("power/table", "power/table_views", "power/wire"),
-    *(
-        "cli/bed_options",
-        "cli/benchmark",
-        "cli/doctor",
-        "cli/exchange",
-        "cli/forwarding_rate",
-        "cli/function_run",
-        "cli/measure",
-    ),
-    *("cli/power_meters", "cli/power_table", "cli/testbed", "cli/workload"),
-)
-"""Rooms, parts of rooms and commands that measure: they import the core, and the core runs without them."""
+LAB = ("lab",)
+"""Packages of rooms that measure: they import the core, and the core runs without them."""
+
+
+def room_of(parts: Sequence[str]) -> str:
+    """Return the room of a module or name, given by its names below the package: a room of the lab is ``lab/ROOM``."""
+    return "/".join(parts[:2]) if parts[0] in LAB else parts[0]

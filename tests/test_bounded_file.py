@@ -10,10 +10,11 @@ from pathlib import Path
 import polars
 import pytest
 
-from routecast.benchmark.exchange import read_records
 from routecast.cli.run import run
 from routecast.errors import EnvironmentProblem, FileProblem
 from routecast.evaluate.points import read_points
+from routecast.lab.benchmark.exchange import read_records
+from routecast.lab.testbed.meters._csv_log import CsvMeter
 from routecast.load.arrivals import read_trace
 from routecast.load.series.files import read_series_table
 from routecast.power._netpowerbench import read_netpowerbench
@@ -21,7 +22,6 @@ from routecast.power.fits import fit_file
 from routecast.quantity import bounded_file
 from routecast.quantity.bounded_file import read_bytes, read_parquet, read_text
 from routecast.router.files import read_router
-from routecast.testbed.meters._csv_log import CsvMeter
 
 
 def refusal(read: Callable[[], object]) -> str:

@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from house import room_of
+
 import routecast
 
 PACKAGE = Path(routecast.__file__).parent
@@ -44,7 +46,7 @@ def test_a_class_name_means_one_thing() -> None:
     for path, _, tree in modules():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
-                rooms[node.name].add(path.parts[0])
+                rooms[node.name].add(room_of(path.parts))
     assert {name: sorted(places) for name, places in rooms.items() if len(places) > 2} == {}
 
 

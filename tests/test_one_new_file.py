@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import routecast
-from routecast.testbed.checks import NAMESPACE_CAPABILITIES, missing
+from routecast.lab.testbed.checks import NAMESPACE_CAPABILITIES, missing
 
 PACKAGE = Path(routecast.__file__).parent
 ROUTER = Path(__file__).parents[1] / "examples" / "multicore.router.toml"
@@ -21,9 +21,9 @@ NEW_PROCEDURE = '''
 """Half of the throughput, and what is forwarded of it."""
 
 from collections.abc import Iterator
-from routecast.benchmark.procedures.procedure import (LOSS, Procedure, deviation, rate_column, span)
-from routecast.benchmark.values import Deviation
-from routecast.benchmark.stage import Stage
+from routecast.lab.benchmark.procedures.procedure import (LOSS, Procedure, deviation, rate_column, span)
+from routecast.lab.benchmark.values import Deviation
+from routecast.lab.benchmark.stage import Stage
 from routecast.quantity.fields import Duration
 from routecast.quantity.schema import field, value
 from routecast.show.figures import Axis, Figure, Line
@@ -125,9 +125,9 @@ def test_a_new_procedure_is_one_file(package: Path, tmp_path: Path) -> None:
     """A procedure of a benchmark is an object in a file: profile, command, table, JSON, page and schema ask it."""
     pytest.importorskip("routecast._core", reason="the extension is not built")
     pytest.importorskip("polars")
-    folder = package / "benchmark" / "procedures"
+    folder = package / "lab" / "benchmark" / "procedures"
     (folder / "half.py").write_text(NEW_PROCEDURE, encoding="utf-8")
-    names = package / "benchmark" / "values.py"
+    names = package / "lab" / "benchmark" / "values.py"
     lines = names.read_text(encoding="utf-8")
     changed = lines.replace('"frame_loss", ', '"frame_loss", "half", ')
     assert len(set(changed.splitlines()) - set(lines.splitlines())) == 1
@@ -245,7 +245,7 @@ def test_a_new_kind_of_study_is_one_file(package: Path, tmp_path: Path) -> None:
 NEW_DEVICE = '''
 """Linux, which says that it is calm."""
 
-from routecast.testbed.devices.linux import Linux
+from routecast.lab.testbed.devices.linux import Linux
 
 
 class Calm(Linux):
@@ -257,9 +257,9 @@ class Calm(Linux):
 @pytest.mark.alone
 @pytest.mark.slow
 def test_a_new_device_is_one_file(package: Path, tmp_path: Path) -> None:
-    (package / "testbed" / "devices" / "calm.py").write_text(NEW_DEVICE, encoding="utf-8")
+    (package / "lab" / "testbed" / "devices" / "calm.py").write_text(NEW_DEVICE, encoding="utf-8")
     add_a_line(
-        package / "testbed" / "devices" / "__init__.py",
+        package / "lab" / "testbed" / "devices" / "__init__.py",
         '    "linux": ("linux", "Linux"),',
         '    "calm": ("calm", "Calm"),',
     )

@@ -7,8 +7,8 @@ A wing declares its parts as a :class:`Wing`, and an entry point of its distribu
 
 The core reads the declarations, and imports other modules of a wing only when they are used.
 
-The lab measures: test beds, benchmarks, and the commands that need them. The core runs without it, and calls what
-``routecast.lab`` declares as its ``parts``.
+The lab, ``routecast.lab``, measures: test beds, benchmarks, and the commands that need them. The core runs without it,
+and calls what its ``WING`` declares as ``parts``.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def wings() -> tuple[Wing, ...]:
 def _declared() -> Iterator[Wing]:
     """Yield the lab, if it is installed, then the wings."""
     if find_spec("routecast.lab") is not None:
-        yield import_module("routecast.lab").LAB
+        yield import_module("routecast.lab.wing").WING
     yield from wings()
 
 

@@ -9,8 +9,8 @@ import pytest
 
 import routecast
 from routecast.cli.run import run
-from routecast.testbed import doctor
-from routecast.testbed.doctor import Finding, State
+from routecast.lab.testbed import doctor
+from routecast.lab.testbed.doctor import Finding, State
 
 
 def _says_why(before: ast.stmt | None) -> bool:

@@ -11,11 +11,12 @@ from typing import Any
 import tomli_w
 from corpus import ROOT
 
-from routecast.benchmark import read_profile
 from routecast.errors import RoutecastError
 from routecast.experiment.file import read_experiment
 from routecast.function.catalogue import read_function
 from routecast.hardware.catalogue import read_hardware
+from routecast.lab.benchmark import read_profile
+from routecast.lab.testbed.reading import read_testbed
 from routecast.multistage.reading import read_multistage
 from routecast.noc.file import read_noc
 from routecast.plan.cluster.reading import read_cluster
@@ -25,7 +26,6 @@ from routecast.router.files import read_router_and_load
 from routecast.router.network_processor.catalogue import read_processor
 from routecast.router.virtual.catalogue import read_technology
 from routecast.study.reading import read_study
-from routecast.testbed.reading import read_testbed
 
 __all__ = ["changes_of", "faults", "files", "reader_of", "subject"]
 

@@ -30,7 +30,7 @@ import pytest
 from in_process import completed, copy_to_go_on
 
 from routecast.calibration.board import Weakness
-from routecast.testbed.checks import NAMESPACE_CAPABILITIES, missing
+from routecast.lab.testbed.checks import NAMESPACE_CAPABILITIES, missing
 
 ROOT = Path(__file__).parents[2]
 PAGES = [

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from test_commands import files_of, steps_of
 
-from routecast.testbed.checks import NAMESPACE_CAPABILITIES, missing
+from routecast.lab.testbed.checks import NAMESPACE_CAPABILITIES, missing
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```\S+\n(.*?)^```", re.DOTALL | re.MULTILINE)

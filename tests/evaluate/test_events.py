@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 pytest.importorskip("routecast._core", reason="the extension is not built")
 
-from routecast.benchmark.journal import read_trial
 from routecast.errors import ModelProblem
 from routecast.evaluate import Simulate, Trial
+from routecast.lab.benchmark.journal import read_trial
 from routecast.load import Arrivals, Flow, FlowSet, OfferedLoad
 from routecast.router import Event, Need, Outage, Port, Reroute, ResourcePool, Route, RouterModel, ServiceCost, TaskUnit
 

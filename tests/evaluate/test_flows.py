@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("routecast._core", reason="the extension is not built")
 
-from routecast.benchmark.journal import read_trial
 from routecast.errors import FileProblem, ModelProblem
 from routecast.evaluate import Simulate, Solve, Trial
+from routecast.lab.benchmark.journal import read_trial
 from routecast.load import Flow, FlowSet, OfferedLoad
 from routecast.router import Need, Port, ResourcePool, Route, RouterModel, ServiceCost, TaskUnit
 from routecast.router.files import parse_router

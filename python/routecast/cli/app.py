@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from functools import cache, cached_property, partial
 from importlib import import_module
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType
@@ -23,64 +24,70 @@ __all__ = ["app"]
 
 PANELS: Mapping[str, Mapping[str, str | CommandGroup]] = {
     "How many, which, where": {
-        "size": "size:size",
+        "size": "cli.size:size",
         "power": CommandGroup(
             "Watts: models, meters, metrics, and the operating point that needs the fewest.",
             {
-                "meters": "power_meters:meters",
-                "read": "power_meters:read",
-                "fit": "power_models:fit",
-                "show": "power_models:show",
-                "table": "power_table:power_table_command",
-                "day": "power_routers:power_day_command",
-                "optimise": "power_routers:optimise",
+                "meters": "lab.cli.power_meters:meters",
+                "read": "lab.cli.power_meters:read",
+                "fit": "cli.power_models:fit",
+                "show": "cli.power_models:show",
+                "table": "lab.cli.power_table:power_table_command",
+                "day": "cli.power_routers:power_day_command",
+                "optimise": "cli.power_routers:optimise",
             },
         ),
     },
     "What would it do": {
-        "solve": "solve:solve",
-        "simulate": "simulate:simulate",
-        "sweep": "sweep:sweep",
-        "explore": "explore:explore",
-        "function": "function:function",
-        "workload": "workload:workload",
+        "solve": "cli.solve:solve",
+        "simulate": "cli.simulate:simulate",
+        "sweep": "cli.sweep:sweep",
+        "explore": "cli.explore:explore",
+        "function": "cli.function:function",
+        "workload": "lab.cli.workload:workload",
     },
     "Is it true": {
-        "study": "study:study",
-        "validate": "validate:validate",
-        "board": "validate:board",
-        "compare": "compare:compare",
-        "next": "validate:next_measurement",
+        "study": "cli.study:study",
+        "validate": "cli.validate:validate",
+        "board": "cli.validate:board",
+        "compare": "cli.compare:compare",
+        "next": "cli.validate:next_measurement",
     },
     "Measure": {
-        "measure": "measure:measure",
+        "measure": "lab.cli.measure:measure",
         "benchmark": CommandGroup(
-            "The procedures of RFC 2544, on a test bed or on a model.", {"rfc2544": "benchmark:rfc2544"}
+            "The procedures of RFC 2544, on a test bed or on a model.", {"rfc2544": "lab.cli.benchmark:rfc2544"}
         ),
-        "doctor": "doctor:doctor",
+        "doctor": "lab.cli.doctor:doctor",
         "testbed": CommandGroup(
             "Test beds and devices under test: put up, take down, list; test the tester itself.",
             {
-                "up": "testbed:up",
-                "down": "testbed:down",
-                "list": "testbed:list_beds",
-                "devices": "testbed:devices",
-                "selftest": "testbed:selftest",
+                "up": "lab.cli.testbed:up",
+                "down": "lab.cli.testbed:down",
+                "list": "lab.cli.testbed:list_beds",
+                "devices": "lab.cli.testbed:devices",
+                "selftest": "lab.cli.testbed:selftest",
             },
         ),
         "hardware": CommandGroup(
             "Hosts and what elementary operations cost on them: list, show, probe this one.",
-            {"probe": "hardware:probe", "list": "hardware:list_hardware", "show": "hardware:show"},
+            {"probe": "cli.hardware:probe", "list": "cli.hardware:list_hardware", "show": "cli.hardware:show"},
         ),
-        "import": "exchange:import_trials",
-        "export": "exchange:export_trials",
+        "import": "lab.cli.exchange:import_trials",
+        "export": "lab.cli.exchange:export_trials",
     },
-    "Begin": {"init": "init:init", "examples": "examples:examples", "schema": "schema:schema"},
+    "Begin": {"init": "cli.init:init", "examples": "cli.examples:examples", "schema": "cli.schema:schema"},
 }
-"""The commands of the core by the question that they answer, as ``module:function`` below ``routecast.cli``."""
+"""The commands of core and lab by the question that they answer, as ``module:function`` below ``routecast``."""
 
 
-_spec = cache(find_spec)
+@cache
+def _spec(name: str) -> ModuleSpec | None:
+    """Return the spec of a module; None if it, or a package that holds it, is not installed."""
+    try:
+        return find_spec(name)
+    except ModuleNotFoundError:
+        return None
 
 
 class LazyCommand:
@@ -147,7 +154,7 @@ class Commands(TyperGroup):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        packages = (("routecast.cli", PANELS), *((wing.package, wing.commands) for wing in wings()))
+        packages = (("routecast", PANELS), *((wing.package, wing.commands) for wing in wings()))
         self.commands: Any = {
             name: LazyCommand(name, target, package, panel)
             for panel in PANELS

@@ -17,9 +17,9 @@ __all__ = ["Kind", "schema"]
 
 _CORE = {
     "router": "router.files:router_schema",
-    "testbed": "testbed.reading:bed_schema",
+    "testbed": "lab.testbed.reading:bed_schema",
     "hardware": "hardware.catalogue:hardware_schema",
-    "benchmark": "benchmark.schema:benchmark_schema",
+    "benchmark": "lab.benchmark.schema:benchmark_schema",
     "function": "function.catalogue:function_schema",
     "power": "power.files:power_schema",
     "virtualisation": "router.virtual.catalogue:technology_schema",

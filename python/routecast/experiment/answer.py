@@ -260,7 +260,7 @@ def document_of_testbed(source: str | Mapping[str, Any], load: Mapping[str, Any]
     ``source``: ``"namespaces"``, the name of a file in ``folder``, or the content of such a file; ``load``: offered
     load, as in a router file. Raises FileProblem: the file cannot be read or is not TOML.
     """
-    from routecast.testbed.reading import BUILT_IN
+    from routecast.lab.testbed.reading import BUILT_IN
 
     if not isinstance(source, str):
         return {**source, "load": dict(load)}
@@ -285,8 +285,8 @@ def table_of_testbed(document: Mapping[str, Any]) -> type[BaseModel]:
 def _with_load(kind: str) -> type[BaseModel]:
     from pydantic import create_model
 
+    from routecast.lab.testbed.document import InterfacesFile, NamespacesFile
     from routecast.router.load_table import LoadTable
-    from routecast.testbed.document import InterfacesFile, NamespacesFile
 
     base = NamespacesFile if kind == "namespaces" else InterfacesFile
     return create_model("MeasuredBed", __base__=base, load=(LoadTable, ...))
@@ -301,8 +301,8 @@ def measure_trial(
     """
     import tomli_w
 
+    from routecast.lab.testbed import open_testbed
     from routecast.router.load_table import read_load
-    from routecast.testbed import open_testbed
 
     testbed = {key: value for key, value in document.items() if key != "load"}
     ports = len(testbed.get("port", ())) or 2
@@ -319,7 +319,7 @@ def measure_trial(
 
 def unknown_options(document: Mapping[str, Any]) -> tuple[Problem, ...]:
     """Return a problem for each option in a test bed that its device does not have, with the nearest names."""
-    from routecast.testbed.devices import make_device
+    from routecast.lab.testbed.devices import make_device
 
     table = document.get("dut", {})
     if not isinstance(table, dict):

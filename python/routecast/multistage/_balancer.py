@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from routecast._core import LoadBalancer
+from routecast.lab.testbed.netns import FOLDER
 from routecast.multistage._layout import Layout, octets
 from routecast.multistage._membership import Membership
 from routecast.multistage._wiring import close_at_once, raw_socket
 from routecast.multistage.protocol.watch import BalancerView, MemberView
-from routecast.testbed.netns import FOLDER
 
 _HELLO = 0x88B5
 _ANNOUNCE, _CALL = 0, 1

@@ -15,7 +15,7 @@ from typing import Any
 from routecast.errors import EnvironmentProblem, FileProblem, Problem, QuantityProblem
 
 RUN_FOLDER = Path("/run/routecast")
-"""That of :mod:`routecast.testbed.state`, whose package is slow to import."""
+"""That of :mod:`routecast.lab.testbed.state`, whose package is slow to import."""
 SOCKET = "control.sock"
 
 _ANSWERS_WITHIN_S = 30.0

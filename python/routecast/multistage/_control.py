@@ -13,9 +13,9 @@ from typing import Any
 
 from routecast._core import TesterError
 from routecast.errors import EnvironmentProblem, RoutecastError
+from routecast.lab.testbed.tester import error_text
 from routecast.multistage._client import SOCKET
 from routecast.multistage.appliance import Appliance
-from routecast.testbed.tester import error_text
 
 _REQUEST_WITHIN_S = 5.0
 _MAX_REQUEST_BYTES = 1 << 16

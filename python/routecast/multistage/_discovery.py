@@ -14,10 +14,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from routecast.lab.testbed.netns import inside
 from routecast.multistage._balancer import Balancer, checksum
 from routecast.multistage._layout import Layout, octets
 from routecast.multistage._wiring import close_at_once
-from routecast.testbed.netns import inside
 
 __all__ = ["Claim", "Discovery", "claim_of_arp", "claim_of_discovery", "solicitation"]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from routecast.errors import EnvironmentProblem
+from routecast.lab.testbed import state
 from routecast.multistage._layout import Layout
 from routecast.multistage._membership import Membership
 from routecast.quantity.whole_file import write_whole
-from routecast.testbed import state
 
 __all__ = ["FOLDER_ENDING", "Disk", "Events", "NotWritten"]
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from routecast._core import TesterError
 from routecast.errors import EnvironmentProblem
+from routecast.lab.testbed.tester import error_text
 from routecast.multistage._elements import Elements
-from routecast.testbed.tester import error_text
 
 __all__ = ["Driver"]
 

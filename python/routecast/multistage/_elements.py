@@ -12,6 +12,8 @@ from typing import Any
 
 from routecast._core import FrameLoss, MemberGate, NamespaceNetlink, TesterError
 from routecast.errors import EnvironmentProblem
+from routecast.lab.testbed import netns
+from routecast.lab.testbed.tester import error_text
 from routecast.multistage._balancer import Balancer
 from routecast.multistage._discovery import Discovery
 from routecast.multistage._disk import Disk
@@ -29,8 +31,6 @@ from routecast.multistage._wiring import (
 from routecast.multistage.protocol import actions
 from routecast.multistage.protocol.machine import BalancerReading, Machine
 from routecast.multistage.protocol.watch import BalancerView
-from routecast.testbed import netns
-from routecast.testbed.tester import error_text
 
 __all__ = ["Elements"]
 

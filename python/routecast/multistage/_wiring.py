@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
+from routecast.lab.testbed.devices.nftables import rule_set
+from routecast.lab.testbed.dut_host import run_command
+from routecast.lab.testbed.netns import inside
+from routecast.lab.testbed.state import set_offload
 from routecast.multistage._layout import Layout, Wire
-from routecast.testbed.devices.nftables import rule_set
-from routecast.testbed.dut_host import run_command
-from routecast.testbed.netns import inside
-from routecast.testbed.state import set_offload
 
 _OFFLOADS = ("rx", "tx", "tso", "gso")
 

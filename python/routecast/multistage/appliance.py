@@ -14,6 +14,8 @@ from types import TracebackType
 from typing import Self
 
 from routecast.errors import EnvironmentProblem
+from routecast.lab.testbed import netns, state
+from routecast.lab.testbed.checks import NAMESPACE_CAPABILITIES, require
 from routecast.multistage._client import event_line
 from routecast.multistage._disk import Disk
 from routecast.multistage._driver import Driver
@@ -27,8 +29,6 @@ from routecast.multistage.protocol.machine import Machine, MachineSettings
 from routecast.multistage.protocol.neighbours import Networks
 from routecast.multistage.reading import MultistageFile, parse_multistage
 from routecast.quantity.whole_file import write_whole
-from routecast.testbed import netns, state
-from routecast.testbed.checks import NAMESPACE_CAPABILITIES, require
 
 __all__ = ["DIRECTIONS", "FAULTS", "Appliance"]
 

@@ -57,9 +57,9 @@ def _hold(router: Appliance, prometheus: int | None) -> None:
     import threading
     from contextlib import ExitStack, closing
 
+    from routecast.lab.testbed.metrics_server import MetricsServer
     from routecast.multistage._control import ControlServer
     from routecast.multistage._tables import metrics
-    from routecast.testbed.metrics_server import MetricsServer
 
     stopped = threading.Event()
     with ExitStack() as servers:

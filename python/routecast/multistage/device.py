@@ -14,15 +14,15 @@ from types import MappingProxyType
 from typing import ClassVar, Literal
 
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
+from routecast.lab.testbed.devices.interfaces import interface_counters
+from routecast.lab.testbed.devices.lifecycle import MACHINE_RESETS, StartedDevice
+from routecast.lab.testbed.devices.options import DeviceOptions, option
+from routecast.lab.testbed.dut_host import DeviceSite, Missing
+from routecast.lab.testbed.tester import back_ends
 from routecast.multistage._layout import Outside
 from routecast.multistage._membership import MAX_MEMBERS
 from routecast.multistage.appliance import FAULTS, Appliance
 from routecast.multistage.reading import MultistageFile, RouteTable, SegmentTable, read_multistage
-from routecast.testbed.devices.interfaces import interface_counters
-from routecast.testbed.devices.lifecycle import MACHINE_RESETS, StartedDevice
-from routecast.testbed.devices.options import DeviceOptions, option
-from routecast.testbed.dut_host import DeviceSite, Missing
-from routecast.testbed.tester import back_ends
 from routecast.version import VERSION
 
 __all__ = ["MultistageDevice", "MultistageOptions"]

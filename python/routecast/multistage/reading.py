@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from routecast.errors import FileProblem, Problem
+from routecast.lab.testbed.document import Ipv4, Ipv4Interface, Ipv4Network, Ipv6, Ipv6Interface, Ipv6Network, Mac
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.fields import Duration, FrameCount, FrameRate
 from routecast.quantity.file_model import FileTable
 from routecast.quantity.toml_file import parse_toml, validated
-from routecast.testbed.document import Ipv4, Ipv4Interface, Ipv4Network, Ipv6, Ipv6Interface, Ipv6Network, Mac
 
 __all__ = [
     "INSIDE",

@@ -319,7 +319,7 @@ def down(*, which: str | None, name: str | None) -> None:
     try:
         send_request(router, "down")
     except EnvironmentProblem:
-        from routecast.testbed import state
+        from routecast.lab.testbed import state
 
         state.remove(router)
     deadline = time.monotonic() + _DOWN_WITHIN_S

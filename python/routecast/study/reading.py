@@ -1,8 +1,8 @@
 """Read a study of one of the kinds, by name or from a file.
 
-A kind of study is a package of this room or of a wing. Its ``document`` declares the file, ``answer`` of its ``run``
-turns a run into a result, and its ``views`` have ``page`` and ``terminal_summary`` of a result. One module may hold all
-of them. They are imported when a study of the kind is read or run.
+A kind of study is a package of this room, of the lab or of a wing. Its ``document`` declares the file, ``answer`` of
+its ``run`` turns a run into a result, and its ``views`` have ``page`` and ``terminal_summary`` of a result. One module
+may hold all of them. They are imported when a study of the kind is read or run.
 """
 
 from __future__ import annotations
@@ -41,12 +41,15 @@ SUFFIX = ".study.toml"
 
 KINDS: Mapping[str, str] = {
     "tables": "Study",
-    "wire": "WireStudy",
+    "wire": "routecast.lab.study:WireStudy",
     "functions": "FunctionStudy",
     "napi": "NapiStudy",
     "curves": "CurveStudy",
 }
-"""The document class of each kind of this package; a file without ``kind`` has the first kind."""
+"""The document class of each kind of this package, ``package:Class`` of a kind elsewhere.
+
+A file without ``kind`` has the first kind.
+"""
 
 DEFAULT = next(iter(KINDS))
 
@@ -54,7 +57,10 @@ DEFAULT = next(iter(KINDS))
 @cache
 def _packages() -> Mapping[str, tuple[str, str]]:
     """Return the package and the document class of each kind."""
-    packages = {kind: (f"routecast.study.{kind}", document) for kind, document in KINDS.items()}
+    packages = {}
+    for kind, target in KINDS.items():
+        package, _, document = target.rpartition(":")
+        packages[kind] = (package or f"routecast.study.{kind}", document)
     for wing in wings():
         for kind, target in wing.studies.items():
             package, _, document = target.partition(":")

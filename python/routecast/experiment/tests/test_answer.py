@@ -285,15 +285,15 @@ def test_an_executor_that_there_is_not_is_reported_before_anything_runs() -> Non
 
 
 def test_a_wire_is_measured_one_trial_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The wire itself is measured in tests/testbed; here a stand-in tells what it is asked."""
+    """The wire itself is measured in the tests of the lab; here a stand-in tells what it is asked."""
     import contextlib
     from collections.abc import Iterator
     from typing import Any
 
-    from routecast import testbed
     from routecast.evaluate.trial import Bottleneck, Trial
+    from routecast.lab import testbed
+    from routecast.lab.testbed.reading import read_testbed
     from routecast.load.offered import OfferedLoad
-    from routecast.testbed.reading import read_testbed
 
     trials: list[tuple[int, float]] = []
     running: list[str] = []

@@ -25,6 +25,8 @@ from routecast.evaluate.plain import plain
 from routecast.evaluate.protocol import Described, Evaluator, Resettable
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.trial import Moment, Trial
+from routecast.lab.testbed.opening import make_bed, open_testbed
+from routecast.lab.testbed.streams import Addressing, streams_of
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
@@ -37,8 +39,6 @@ from routecast.router.events import Event
 from routecast.router.model import RouterModel
 from routecast.study.engine import StudyRun
 from routecast.study.result import NOT_MEASURED, Criterion, Measured, RepeatedRow, StudyResult, criteria_of
-from routecast.testbed.opening import make_bed, open_testbed
-from routecast.testbed.streams import Addressing, streams_of
 
 __all__ = ["FailureRow", "MultistageLatency", "MultistageResult", "ThroughputRow", "answer"]
 

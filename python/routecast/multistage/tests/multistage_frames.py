@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 
+from routecast.lab.testbed.netns import inside
 from routecast.multistage._discovery import solicitation
 from routecast.multistage._layout import octets
 from routecast.multistage._tables import metrics
 from routecast.multistage.appliance import Appliance
 from routecast.multistage.tests.multistage_hosts import HOST, HOST_MAC, ROUTER_MAC
-from routecast.testbed.netns import inside
 
 HOST_IPV6 = ("2001:2:0:1::2", "2001:2:0:8001::2")
 FORGER = "02:00:00:00:00:66"

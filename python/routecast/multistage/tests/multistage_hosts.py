@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import routecast
+from routecast.lab.testbed.netns import inside
+from routecast.lab.testbed.tester import open_tester
 from routecast.multistage.appliance import Appliance
-from routecast.testbed.netns import inside
-from routecast.testbed.tester import open_tester
 
 EXAMPLE = (Path(routecast.__file__).parents[2] / "examples" / "demo.multistage.toml").read_text()
 HOST_MAC = ("02:52:43:00:00:02", "02:52:43:00:01:02")

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from routecast._core import LoadBalancer
-from routecast.testbed.dut_host import run_command
-from routecast.testbed.netns import FOLDER, inside
+from routecast.lab.testbed.dut_host import run_command
+from routecast.lab.testbed.netns import FOLDER, inside
 
 PORT_MAC, NEIGHBOUR_MAC = b"\x02\0\0\0\0\1", b"\x02\0\0\0\0\2"
 INSIDE_MAC, MEMBER_MAC = b"\x02\0\0\0\1\0", b"\x02\0\0\0\2\3"

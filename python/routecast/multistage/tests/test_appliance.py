@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 
 from routecast.errors import EnvironmentProblem, QuantityProblem
+from routecast.lab.testbed import netns, state
+from routecast.lab.testbed.netns import inside
 from routecast.multistage._model import FlowChoices
 from routecast.multistage.appliance import Appliance
 from routecast.multistage.prediction import predicted_death
@@ -31,8 +33,6 @@ from routecast.multistage.tests.multistage_hosts import (
     states,
     wait_for,
 )
-from routecast.testbed import netns, state
-from routecast.testbed.netns import inside
 
 pytestmark = pytest.mark.wire
 

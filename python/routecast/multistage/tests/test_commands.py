@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 from in_process import completed
 
+from routecast.lab.testbed import netns
 from routecast.multistage._client import standing_routers, state_text, with_rates
 from routecast.multistage._layout import Layout
 from routecast.multistage._tables import claims_lines, metrics
 from routecast.multistage.reading import parse_multistage
-from routecast.testbed import netns
 
 Start = Callable[..., Any]
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from routecast.lab.testbed.netns import inside
 from routecast.multistage.appliance import Appliance
 from routecast.multistage.tests.multistage_hosts import (
     HOST,
@@ -26,7 +27,6 @@ from routecast.multistage.tests.multistage_hosts import (
     states,
     wait_for,
 )
-from routecast.testbed.netns import inside
 
 pytestmark = pytest.mark.wire
 

@@ -13,11 +13,11 @@ import pytest
 import routecast
 from routecast.errors import FileProblem
 from routecast.evaluate.trial import Trial
+from routecast.lab.testbed import netns, open_testbed, state
+from routecast.lab.testbed.devices import make_device
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
-from routecast.testbed import netns, open_testbed, state
-from routecast.testbed.devices import make_device
 
 EXAMPLE = Path(routecast.__file__).parents[2] / "examples" / "demo.multistage.toml"
 

@@ -11,6 +11,8 @@ import pytest
 
 from routecast import _core
 from routecast._core import FrameLoss, MemberGate
+from routecast.lab.testbed.dut_host import run_command
+from routecast.lab.testbed.netns import FOLDER
 from routecast.multistage.tests.small_router import (
     INSIDE_MAC,
     MEMBER,
@@ -24,8 +26,6 @@ from routecast.multistage.tests.small_router import (
     packet,
     wait_for,
 )
-from routecast.testbed.dut_host import run_command
-from routecast.testbed.netns import FOLDER
 
 pytestmark = pytest.mark.wire
 COUNT = 2000

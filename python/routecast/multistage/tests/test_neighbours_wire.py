@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from routecast.lab.testbed.netns import inside
 from routecast.multistage.appliance import Appliance
 from routecast.multistage.protocol.neighbours import MOVE_S
 from routecast.multistage.tests.multistage_frames import (
@@ -26,7 +27,6 @@ from routecast.multistage.tests.multistage_frames import (
     up_in_metrics,
 )
 from routecast.multistage.tests.multistage_hosts import HOST, HOST_MAC, ROUTER_MAC, Hosts, hosts_of, states, wait_for
-from routecast.testbed.netns import inside
 
 pytestmark = pytest.mark.wire
 

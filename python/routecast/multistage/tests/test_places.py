@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from routecast._core import LoadBalancer
+from routecast.lab.testbed.netns import FOLDER
 from routecast.multistage._wiring import ip
-from routecast.testbed.netns import FOLDER
 
 NETNS = f"rc-places-{os.getpid()}"
 SAME_PLACE = 256

@@ -16,15 +16,15 @@ import pytest
 from in_process import completed
 
 from routecast.cli.console import data, print_plain_table, print_table
+from routecast.lab.testbed import state
 from routecast.multistage import _client
 from routecast.multistage._client import event_line
 from routecast.multistage._tables import audit_table, balancers_table, routers_table
 from routecast.multistage.prediction import predicted_death, predicted_takeover
-from routecast.testbed import state
 
 HEAVY = {
     *("numpy", "pydantic", "typer", "rich", "polars", "importlib.metadata"),
-    *("routecast._core", "routecast.testbed", "routecast.multistage.appliance", "routecast.multistage.reading"),
+    *("routecast._core", "routecast.lab.testbed", "routecast.multistage.appliance", "routecast.multistage.reading"),
     *("routecast.quantity", "routecast.evaluate", "routecast.cli.app"),
 }
 

@@ -1,0 +1,118 @@
+"""Tables for ``routecast validate``: the greatest forwarded rate by frame size, cores and flows.
+
+The best valid trial of each set of conditions counts: the throughput of a search, or the forwarded rate in overload.
+Trials of other procedures measure no throughput. A rate that the medium limits becomes a row that never calibrates,
+since the link explains it. A rate that the tester limits is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from routecast.errors import FileProblem, Problem
+from routecast.evaluate.points import Point, RateKind, points_text
+from routecast.lab.benchmark.exchange._record import LIMITS, NO_THROUGHPUT, Record
+
+_KIND_OF_GOAL: Mapping[str, RateKind] = {"ndr": "no_loss", "mrr": "overload"}
+_Conditions = tuple[str, int, float, int | None]
+"""Series, cores, mean frame size, flows."""
+
+
+def validate_text(
+    records: Sequence[Record],
+    *,
+    name: str = "records",
+    goal: str | None = None,
+    cores: int | None = None,
+    flows: int | None = None,
+    link_bps: float | None = None,
+    calibrate_bytes: Collection[float] = (),
+    on_remark: Callable[[str], None] = lambda text: None,
+) -> str:
+    """Return the CSV text of a file of measured points.
+
+    ``name``: source, for messages; ``goal``: only records with this goal (``"ndr"``, ``"mrr"``); None takes all that
+    measure a throughput; ``cores``, ``flows`` and ``link_bps``: for records without them; ``calibrate_bytes``: frame
+    sizes whose rows calibrate; empty: the smallest and the largest of each series that the router limits, which
+    separate the cost of a frame from that of a byte; ``on_remark``: gets a line for each set of conditions that is left
+    out. Raises FileProblem: no record has a throughput of the router, or the number of cores or the frame size is
+    unknown.
+    """
+    problems: list[Problem] = []
+    best: dict[_Conditions, Record] = {}
+    at_tester: dict[_Conditions, None] = {}  # a set in order
+    for number, record in enumerate(records, start=1):
+        rate_pps = record.trial.forwarded_pps
+        is_chosen = record.goal not in NO_THROUGHPUT and goal in (None, record.goal)
+        if not is_chosen or not record.trial.is_valid or not rate_pps > 0.0:
+            continue
+        place = f"trial {number} ({record.title or record.source})"
+        row_cores, row_flows = record.cores or cores, record.flows or flows
+        if row_cores is None:
+            problems.append(Problem(place, "does not say how many cores forwarded: give --cores"))
+            continue
+        if not record.frame_bytes >= 64.0:
+            problems.append(Problem(place, "does not say its frame size: give --frame"))
+            continue
+        key = (record.series, row_cores, record.frame_bytes, row_flows)
+        if record.facts.get("limit") == "tester":
+            at_tester[key] = None
+        elif key not in best or rate_pps > best[key].trial.forwarded_pps:
+            best[key] = record
+    if problems:
+        raise FileProblem(name, problems)
+    if not best and not at_tester:
+        kind = f"valid trial with the goal {goal!r}" if goal else "valid trial that measures a throughput"
+        goals = {record.goal for record in records}
+        goals_text = f"goals in it: {', '.join(sorted(goals - NO_THROUGHPUT)) or 'none'}"
+        if goals & NO_THROUGHPUT:
+            goals_text += f"; those of {', '.join(sorted(goals & NO_THROUGHPUT))} measure no throughput"
+        raise FileProblem(name, [Problem("", f"has no {kind}; {goals_text}")])
+    router_limited = {key for key, record in best.items() if record.facts.get("limit") != "medium"}
+    for key in [key for key in at_tester if key not in best]:
+        on_remark(f"{_describe(key)}: left out, {LIMITS['tester']}")
+    for key in [key for key in best if not any(key[0] == other[0] for other in router_limited)]:
+        on_remark(f"{_describe(key)}: left out, {LIMITS['medium']}, and no row of its series can calibrate")
+        del best[key]
+    if not best:
+        message = (
+            "holds no throughput of the router: its tester or its medium limited every rate; measure smaller frames, "
+            "or with a faster tester"
+        )
+        raise FileProblem(name, [Problem("", message)])
+    keys = {key for key in (*best, *at_tester) if key[2] in calibrate_bytes}
+    if keys and not keys & router_limited:
+        message = "cannot calibrate, for the tester or the medium limited it: give another size to --calibrate"
+        raise FileProblem(name, [Problem(_describe(key), message) for key in (*best, *at_tester) if key in keys])
+    points = []
+    for key, record in best.items():
+        title, row_cores, frame_bytes, row_flows = key
+        sizes = [size for series, _, size, _ in router_limited if series == title]
+        calibrates = frame_bytes in (calibrate_bytes or (min(sizes), max(sizes)))
+        points.append(
+            Point(
+                cores=row_cores,
+                frame_bytes=frame_bytes,
+                throughput_pps=record.trial.forwarded_pps,
+                flows=row_flows,
+                link_bps=_link_bps(record, link_bps),
+                ports=record.ports or 2,
+                series=title,
+                calibrate=calibrates and key in router_limited,
+                frame_mix=record.mix,
+                rate_kind=_KIND_OF_GOAL.get(record.goal, ""),
+            )
+        )
+    return points_text(points)
+
+
+def _link_bps(record: Record, given_bps: float | None) -> float | None:
+    """Return the rate of a port; one that follows from the name of a card counts less than one that is given."""
+    is_stated = math.isfinite(record.link_bps) and (given_bps is None or "nic" not in record.facts)
+    return record.link_bps if is_stated else given_bps
+
+
+def _describe(key: _Conditions) -> str:
+    title, _, frame_bytes, _ = key
+    return f"{title}, {frame_bytes:g} B" if title else f"{frame_bytes:g} B"

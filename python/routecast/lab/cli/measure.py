@@ -1,0 +1,449 @@
+"""``routecast measure``: one trial, on the wire."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from routecast.cli.console import check_figure_file, data, print_json, print_table, progress_bar, remark
+from routecast.cli.options import AsJson, LoadOptions, Seed, grouped
+from routecast.cli.over_time import OverTime, OverTimeOptions
+from routecast.lab.cli.bed_options import CoresOption, DeviceOptions, PowerOption
+from routecast.lab.cli.forwarding_rate import FLOWS_OF_SEVERAL_CORES, core_counts, measure_rates
+from routecast.progress import Progress, ShareProgress
+
+if TYPE_CHECKING:
+    from routecast.calibration.until import KnownRouter
+    from routecast.evaluate.points import Point
+    from routecast.evaluate.ramp import RampResult
+    from routecast.evaluate.trial import Trial
+    from routecast.lab.testbed.measure import Measure
+    from routecast.lab.testbed.metrics_server import SliceRates
+    from routecast.load.offered import OfferedLoad
+
+__all__ = ["measure"]
+
+
+_OVERLOAD_RATIO = 1.5
+_HEADERS_BYTES = 18
+"""Ethernet header with the frame check sequence."""
+
+
+def run_until(
+    evaluator: Measure,
+    load_of: Callable[[int], OfferedLoad],
+    *,
+    until_ratio: float,
+    max_measurements: int,
+    duration_s: float,
+    spread_s: float,
+    out: Path | None,
+    on_progress: Progress,
+) -> KnownRouter:
+    """Measure the forwarding rate in overload at RFC 2544's frame sizes until each has the required precision.
+
+    Every measured rate is appended at once to ``out``, a table of points, from which a later run continues.
+
+    Raises EnvironmentProblem: a trial stays invalid, or the tester reaches no overload; FileProblem: ``out`` cannot be
+    read, or cannot be appended to.
+    """
+    from routecast.calibration.until import measure_until
+    from routecast.errors import EnvironmentProblem
+    from routecast.evaluate.overload import find_overload_pps
+    from routecast.lab.benchmark.points import append_point, measured_point, point_of, points_before
+    from routecast.load.frames import RFC2544_FRAME_BYTES, FrameMix
+
+    bed = evaluator.bed
+    max_bytes = bed.ports[0].mtu + _HEADERS_BYTES
+    points = [point_of(bed, FrameMix.fixed(size)) for size in RFC2544_FRAME_BYTES if size <= max_bytes]
+    overload_pps: dict[float, float] = {}
+
+    def measure(point: Point) -> float:
+        load = load_of(round(point.frame_bytes))
+        if point.frame_bytes not in overload_pps:
+            overload_pps[point.frame_bytes] = find_overload_pps(evaluator, load, overload_ratio=_OVERLOAD_RATIO)
+        trial = evaluator.trial(load.at(overload_pps[point.frame_bytes]), duration_s)
+        if not trial.is_valid:
+            raise EnvironmentProblem(
+                f"the trial at {point.frame_bytes:g} B is invalid after {trial.attempts} attempts: "
+                f"{'; '.join(trial.invalid)}"
+            )
+        if out is not None:
+            append_point(out, measured_point(point, trial))
+        return trial.forwarded_pps
+
+    table = [] if out is None else points_before(out, points[0], command="--until")
+    earlier = [point for point in table if point.series == points[0].series]
+    if earlier:
+        remark(f"{out} has {len(earlier)} measurements: continuing from them")
+    return measure_until(
+        measure,
+        points,
+        known=earlier,
+        until_ratio=until_ratio,
+        most=max_measurements,
+        spread_s=spread_s,
+        on_progress=lambda done, precision: on_progress(done, max_measurements, precision),
+    )
+
+
+def print_known(known: KnownRouter, *, until_ratio: float, as_json: bool) -> None:
+    """Print the measured rates, the precision at each frame size, and whether it suffices."""
+    from routecast.calibration.views import rows_table
+    from routecast.evaluate.plain import plain
+
+    rows = [replace(row, calibrates=True) for row in known.fitted.predict(known.fitted.points)]
+    if as_json:
+        print_json(
+            {
+                "measured": [
+                    {"frame_bytes": point.frame_bytes, "throughput_pps": point.throughput_pps}
+                    for point in known.measured
+                ],
+                "rows": plain(rows),
+                "noise_ratio": known.fitted.noise_ratio,
+                "until_ratio": until_ratio,
+                "half_width_ratio": known.half_width_ratio,
+                "is_enough": known.is_enough,
+                "warnings": list(known.fitted.warnings),
+            }
+        )
+        return
+    print_table(data(), rows_table(rows))
+    for warning in known.fitted.warnings:
+        data().print(f"{warning[0].upper()}{warning[1:]}.", markup=False)
+    data().print(
+        f"{len(known.measured)} measurements, which repeat within {known.fitted.noise_ratio:.1%}: all rates are known "
+        f"within ±{known.half_width_ratio:.1%}, required is ±{until_ratio:.1%}.",
+        markup=False,
+    )
+
+
+_bed_option = partial(typer.Option, rich_help_panel="Test bed")
+_address_option = partial(typer.Option, rich_help_panel="Addresses and phases")
+_until_option = partial(typer.Option, rich_help_panel="Until enough is known")
+_FIRST_LOAD = "50 kpps"
+_DURATION = "500 ms"
+
+TestbedOption = Annotated[
+    str,
+    _bed_option(
+        "--testbed",
+        metavar="namespaces|FILE",
+        help='"namespaces" needs no lab: tester, device and wires on this machine; or a *.testbed.toml.',
+    ),
+]
+
+
+@grouped
+def measure(
+    *,
+    testbed: TestbedOption,
+    device: DeviceOptions,
+    power: PowerOption = None,
+    load: LoadOptions,
+    bidirectional: Annotated[
+        bool,
+        typer.Option(
+            "--bidirectional",
+            help="Send both ways: every other flow goes the other way (RFC 2544 sec. 14).",
+            rich_help_panel="Offered load",
+        ),
+    ] = False,
+    duration: Annotated[
+        str | None,
+        typer.Option(
+            "--duration", metavar="TIME", help="For how long frames are sent; 500 ms, or as long as a recording."
+        ),
+    ] = None,
+    seed: Seed = 1,
+    ip_version: Annotated[int, _address_option("--ip-version", min=4, max=6, help="4 or 6.")] = 4,
+    networks: Annotated[
+        int,
+        _address_option(
+            "--networks", min=1, max=256, help="Destination networks at random (RFC 2544 sec. 12: 1, then 256)."
+        ),
+    ] = 1,
+    rfc2544_phases: Annotated[
+        bool,
+        _address_option(
+            "--rfc2544-phases",
+            help="Pause around the trial as RFC 2544 sec. 23 asks for: 2 s before, 2 s and 5 s after it.",
+        ),
+    ] = False,
+    slices: Annotated[
+        str | None,
+        typer.Option(
+            "--slices", metavar="TIME", help="Send in pieces of at most this length, and add their counts up."
+        ),
+    ] = None,
+    retries: Annotated[int, typer.Option("--retries", min=0, help="How often an invalid trial is run again.")] = 2,
+    cores: CoresOption = None,
+    back_end: Annotated[
+        str, typer.Option("--back-end", help="How frames are sent: auto, live, af_xdp, af_packet.")
+    ] = "auto",
+    over_time: OverTimeOptions,
+    live: Annotated[
+        bool, typer.Option("--live", help="Say rates, loss and latency each second; the trial is sent in such slices.")
+    ] = False,
+    prometheus: Annotated[
+        int | None,
+        typer.Option(
+            "--prometheus",
+            metavar="PORT",
+            min=0,
+            max=65_535,
+            help="Serve them each second at http://127.0.0.1:PORT/metrics while the trial runs.",
+        ),
+    ] = None,
+    ramp: Annotated[
+        str | None,
+        typer.Option(
+            "--ramp",
+            metavar='"LOW..HIGH over TIME"',
+            help='Let the load grow during the trial: "100 kpps..2 Mpps over 10 s"; instead of --load and --duration.',
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        _until_option(
+            "--until",
+            metavar="RATIO",
+            help='Measure in overload until the rates at RFC 2544\'s frame sizes are known: "5%" is ±5 %, with 95 %.',
+        ),
+    ] = None,
+    max_measurements: Annotated[int, _until_option("--most", min=8, help="Measurements to make at most.")] = 200,
+    spread: Annotated[
+        str,
+        _until_option(
+            "--spread",
+            metavar="TIME",
+            help="Spread eight repetitions at the smallest frames over this: what shares the machine comes and goes.",
+        ),
+    ] = "60 s",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="Append to a table of trials, .parquet or CSV; without --load to one of points, for `size`.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Send frames through a real router: throughput, loss by place, latency, and whether the trial is valid.
+
+    Without --load, find the maximum forwarding rate, which the device forwards in overload. If the tester reaches no
+    overload, the rate is a lower bound, printed with ≥. An invalid trial is repeated, and then printed with its
+    reasons. With --until, each of many trials is where it is expected to narrow the rates most. The command exits with
+    1 after a lower bound, an invalid trial, or too few trials for --until.
+    """
+    from routecast.errors import CriterionFailed, EnvironmentProblem, QuantityProblem
+    from routecast.evaluate.ramp import Ramp, RampResult
+    from routecast.lab.testbed import Phases, open_testbed
+    from routecast.lab.testbed.metrics_server import MetricsServer, RunningMeasurement
+    from routecast.quantity import format_duration, parse_duration_s, parse_ratio
+
+    check_figure_file(over_time.figure)
+    until_ratio = parse_ratio(until) if until else None
+    climbing = Ramp.parse(ramp) if ramp else None
+    if climbing and (load.load or until_ratio is not None or over_time.is_wanted or slices):
+        raise QuantityProblem(str(ramp), "--ramp brings its own load: leave out --load, --until, --slices, --over-time")
+    is_recording = load.is_recording
+    if is_recording and (load.load or load.frame or climbing or until_ratio is not None):
+        message = "a recording brings its rate and frames: leave out --load, --frame, --ramp and --until"
+        raise QuantityProblem(str(load.arrivals), message)
+    is_search = load.load is None and until_ratio is None and climbing is None and not is_recording
+    is_live = live or prometheus is not None
+    if is_live and (is_search or until_ratio is not None or climbing is not None):
+        raise QuantityProblem("", "--live and --prometheus are for one load: give a rate with --load")
+    slices = slices or ("1 s" if is_live else None)
+    if is_search and over_time.is_wanted:
+        raise QuantityProblem("", 'figures over time are of one load: give a rate with --load, e.g. --load "200 kpps"')
+    if cores is not None and not is_search:
+        message = (
+            "--cores is for the maximum forwarding rate: leave out --load and --until, or give --dut-option cores=2"
+        )
+        raise QuantityProblem(cores, message)
+    if until_ratio is not None and not (load.load is None and load.frame is None and not over_time.is_wanted):
+        raise QuantityProblem("", "--until picks frames and loads: leave out --load, --frame and figures over time")
+    if ip_version not in {4, 6}:
+        raise QuantityProblem(str(ip_version), f"--ip-version {ip_version}: write 4 or 6")
+
+    counts = core_counts(cores, testbed, device=device.dut, options=device.settings())
+    min_flows = 2 if bidirectional else 1
+    most_cores = max(count or 1 for count, _ in counts)
+    if most_cores > 1:
+        if load.flows is not None and load.flows < most_cores:
+            message = f"--flows {load.flows}: fewer than {most_cores} cores, some of which would have no work"
+            raise QuantityProblem(str(load.flows), message)
+        min_flows = FLOWS_OF_SEVERAL_CORES
+
+    def offer(**changes: Any) -> OfferedLoad:
+        # A recording has as many flows as it names.
+        options = replace(load, flows=load.flows or (None if is_recording else min_flows), **changes)
+        return _one_way(options.offered(None, ports=2, seed=seed), bidirectional=bidirectional)
+
+    offered = offer() if is_recording else offer(load=load.load or _FIRST_LOAD)
+    if duration is None and offered.arrivals.trace is not None:
+        duration_s = offered.arrivals.trace.length_s
+    else:
+        duration_s = parse_duration_s(duration or _DURATION)
+    if climbing:
+        offered, duration_s = climbing.of(offered), climbing.duration_s
+    instants = over_time.instants(duration_s)
+    version: Literal[4, 6] = 6 if ip_version == 6 else 4
+
+    bed = device.bed()
+
+    def open_bed(device_options: Mapping[str, object], on_progress: ShareProgress) -> AbstractContextManager[Measure]:
+        return open_testbed(
+            testbed,
+            **{**bed, "options": {**bed["options"], **device_options}},
+            on_remark=remark,
+            power=power,
+            seed=seed,
+            version=version,
+            networks=networks,
+            phases=Phases.rfc2544() if rfc2544_phases else Phases(),
+            retries=retries,
+            slice_s=parse_duration_s(slices) if slices else None,
+            over_time=over_time.is_wanted or climbing is not None,
+            back_end=back_end,
+            on_progress=on_progress,
+            on_slice=(lambda counts: report_second(running.add(counts))) if is_live else None,
+        )
+
+    running = RunningMeasurement()
+
+    def report_second(second: SliceRates) -> None:
+        if running.is_repetition:
+            remark("the trial was invalid and is run again")
+        if live:
+            remark(second.describe())
+
+    if is_search:
+        measure_rates(
+            lambda options: open_bed(options, lambda _: None),
+            counts,
+            offered,
+            duration_s=duration_s,
+            out=out,
+            as_json=as_json,
+        )
+        return
+    with (
+        contextlib.nullcontext()
+        if prometheus is None
+        else contextlib.closing(MetricsServer(prometheus, running.exposition)) as server,
+        progress_bar("measure") as progress,
+        open_bed({}, lambda share: progress(round(100 * share), 100, "")) as evaluator,
+    ):
+        for line in evaluator.announcement(offered):
+            remark(f"{line}, {format_duration(duration_s)}")
+        if server is not None:
+            remark(f"metrics for Prometheus: http://127.0.0.1:{server.port}/metrics")
+        if until_ratio is not None:
+            evaluator.on_progress = None
+            known = run_until(
+                evaluator,
+                lambda size: offer(load=_FIRST_LOAD, frame=f"{size} B"),
+                until_ratio=until_ratio,
+                max_measurements=max_measurements,
+                duration_s=duration_s,
+                spread_s=parse_duration_s(spread, zero_allowed=True),
+                out=out,
+                on_progress=progress,
+            )
+            print_known(known, until_ratio=until_ratio, as_json=as_json)
+            if not known.is_enough:
+                raise CriterionFailed(f"{len(known.measured)} measurements were not enough: allow more with --most")
+            return
+        trial = evaluator.trial(offered, duration_s)
+        facts = evaluator.facts()
+    course = OverTime.of(trial, instants, is_disturbed=False) if over_time.is_wanted else None
+    climb = RampResult.of(trial, climbing) if climbing else None
+    _print(trial, facts, course, climb, as_json=as_json)
+    if course and over_time.figure is not None:
+        course.draw(over_time.figure)
+    if out is not None:
+        try:
+            append_trial(out, trial, offered, evaluator, facts)
+        except OSError as problem:
+            message = f"{out}: cannot be written: {problem.strerror}; the trial itself is printed above"
+            raise EnvironmentProblem(message) from problem
+    if not trial.is_valid:
+        raise CriterionFailed(f"the trial is invalid after {trial.attempts} attempts: {'; '.join(trial.invalid)}")
+
+
+def _one_way(load: OfferedLoad, *, bidirectional: bool) -> OfferedLoad:
+    """Return the load with all flows from port 0 to port 1, unless both directions are wanted."""
+    from routecast.load.flows import FlowSet
+
+    if bidirectional:
+        return load
+    flows = tuple(replace(flow, ingress=0, egress=1) for flow in load.flows.flows)
+    return replace(load, flows=FlowSet(name=f"{len(flows)} flow{'s' if len(flows) > 1 else ''}", flows=flows))
+
+
+def _print(trial: Trial, facts: object, course: OverTime | None, climb: RampResult | None, *, as_json: bool) -> None:
+    from routecast.cli.console import print_trial
+    from routecast.evaluate.plain import plain
+
+    if as_json:
+        over_time = course.to_json() if course else {}
+        ramp = {"ramp": plain(climb)} if climb else {}
+        print_json({**trial.to_json(), **over_time, **ramp, "facts": plain(facts)})
+    else:
+        print_trial(data(), trial)
+        if course:
+            course.show()
+        if climb:
+            from routecast.evaluate.views import describe_ramp, ramp_table
+
+            print_table(data(), ramp_table(climb))
+            data().print(describe_ramp(climb), markup=False)
+
+
+def append_trial(path: Path, trial: Trial, load: OfferedLoad, evaluator: Measure, facts: object) -> None:
+    """Append a row to a table of trials, in the format of `routecast import` and `export`."""
+    from routecast.evaluate.plain import plain
+    from routecast.lab.benchmark.exchange import COLUMNS, Record, csv_text, read_csv, read_parquet, write_parquet
+    from routecast.quantity.whole_file import write_whole
+
+    plain_facts = plain(facts)
+    assert isinstance(plain_facts, dict)
+    record = Record(
+        source="routecast measure",
+        trial=trial,
+        title=evaluator.bed.device.title,
+        frame_bytes=load.frames.mean_bytes,
+        ports=len({flow.ingress for flow in load.flows.flows}),
+        link_bps=evaluator.bed.ports[0].wire_bps,
+        flows=len(load.flows.flows),
+        device=evaluator.bed.device.name,
+        tester="routecast",
+        facts=plain_facts,
+    )
+    if path.suffix == ".parquet":
+        write_parquet([*(read_parquet(path) if path.exists() else ()), record], path)
+        return
+    is_new = not path.is_file() or path.stat().st_size == 0
+    earlier = () if is_new else read_csv(path)  # raises if the file is no table of trials
+    with path.open("a+", encoding="utf-8") as file:
+        file.seek(0)
+        if is_new or file.readline().rstrip("\r\n") == ",".join(COLUMNS):
+            text = csv_text([record])
+            file.seek(0, os.SEEK_END)
+            file.write(text if is_new else text.partition("\n")[2])
+            return
+    # The table has columns of another version: write all rows with the present columns.
+    write_whole(path, csv_text([*earlier, record]))

@@ -1,0 +1,1 @@
+"""The table of the power benchmark: watts at loads that are measured."""

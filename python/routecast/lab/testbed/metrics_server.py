@@ -1,0 +1,131 @@
+"""Rates, loss and latency of a running trial, slice by slice, as a sentence and as a page for Prometheus.
+
+The page has text format 0.0.4; a client package would add metrics of the process and change format and names.
+"""
+
+from __future__ import annotations
+
+import http.server
+import threading
+from collections.abc import Callable, Iterator
+
+from routecast.errors import EnvironmentProblem
+from routecast.lab.testbed._counts import Slice, TrialCounts, trial_counts
+from routecast.quantity import format_duration, format_pps, format_ratio
+from routecast.quantity.schema import value
+
+__all__ = ["MetricsServer", "RunningMeasurement", "SliceRates"]
+
+_QUANTILES = {"0.5": "p50_s", "0.99": "p99_s", "0.999": "p999_s"}
+
+
+@value
+class SliceRates:
+    """The rates of a slice of a trial."""
+
+    end_s: float
+    offered_pps: float
+    forwarded_pps: float
+    loss_ratio: float
+    counts: TrialCounts
+
+    @classmethod
+    def of(cls, trial_slice: Slice) -> SliceRates:
+        """Return the rates of a slice."""
+        counts = trial_counts([trial_slice])
+        return cls(
+            end_s=trial_slice.from_s + trial_slice.duration_s,
+            offered_pps=counts.sent_frames / trial_slice.duration_s,
+            forwarded_pps=counts.received_frames / trial_slice.duration_s,
+            loss_ratio=counts.lost_frames / counts.sent_frames if counts.sent_frames else 0.0,
+            counts=counts,
+        )
+
+    def describe(self) -> str:
+        """Return a line with rates, loss and latency."""
+        latency = self.counts.latency
+        times = (
+            f", latency p50 {format_duration(latency.p50_s)}, p99 {format_duration(latency.p99_s)}" if latency else ""
+        )
+        return (
+            f"{format_duration(self.end_s)}: {format_pps(self.offered_pps)} offered, "
+            f"{format_pps(self.forwarded_pps)} forwarded, {format_ratio(self.loss_ratio)} lost{times}"
+        )
+
+
+class RunningMeasurement:
+    """Sums and last slice of a running measurement; another thread may read them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sums = {"sent": 0, "received": 0, "lost": 0}
+        self._last: SliceRates | None = None
+        self.is_repetition = False
+        """Whether the last slice begins the repetition of an invalid trial."""
+
+    def add(self, trial_slice: Slice) -> SliceRates:
+        """Add a slice that has ended."""
+        rates = SliceRates.of(trial_slice)
+        with self._lock:
+            self._sums["sent"] += rates.counts.sent_frames
+            self._sums["received"] += rates.counts.received_frames
+            self._sums["lost"] += rates.counts.lost_frames
+            self.is_repetition = self._last is not None and rates.end_s <= self._last.end_s
+            self._last = rates
+        return rates
+
+    def exposition(self) -> str:
+        """Return the page for Prometheus: counters since the start, gauges of the last slice."""
+        with self._lock:
+            return "\n".join(self._lines()) + "\n"
+
+    def _lines(self) -> Iterator[str]:
+        for name, count in self._sums.items():
+            yield f"# TYPE routecast_measure_{name}_frames_total counter"
+            yield f"routecast_measure_{name}_frames_total {count}"
+        if self._last is None:
+            return
+        for name in ("offered_pps", "forwarded_pps", "loss_ratio"):
+            yield f"# TYPE routecast_measure_{name} gauge"
+            yield f"routecast_measure_{name} {getattr(self._last, name)!r}"
+        latency = self._last.counts.latency
+        if latency is not None:
+            yield "# TYPE routecast_measure_latency_seconds gauge"
+            for quantile, name in _QUANTILES.items():
+                yield f'routecast_measure_latency_seconds{{quantile="{quantile}"}} {getattr(latency, name)!r}'
+
+
+class MetricsServer:
+    """Serves ``/metrics`` on 127.0.0.1 until it is closed.
+
+    ``port`` 0 takes any free port; ``text`` returns the current page. Raises EnvironmentProblem: the port is in use.
+    """
+
+    def __init__(self, port: int, text: Callable[[], str]) -> None:
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                if self.path != "/metrics":
+                    self.send_error(404)
+                    return
+                body = text().encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                """Log nothing."""
+
+        try:
+            self._server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        except OSError as problem:
+            raise EnvironmentProblem(f"port {port} of 127.0.0.1: {problem.strerror}") from problem
+        self._server.daemon_threads = True
+        self.port = int(self._server.server_address[1])
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._server.server_close()
