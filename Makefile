@@ -104,6 +104,21 @@ check-rust: ## cargo fmt and clippy
 	@cargo fmt --all --check
 	@cargo clippy --quiet --release --workspace --all-targets -- -D warnings
 
+# Without features the extension compiles for systems that are not Linux. A target that rustup cannot add is an error.
+PORTABLE = aarch64-apple-darwin x86_64-pc-windows-gnu
+PORTABLE_LINT = cargo clippy --quiet --release --package routecast-py --no-default-features
+
+.PHONY: check-portable
+check-portable: ## compile and lint the core of the extension for Linux, macOS and Windows, without linking
+	@echo '── core of the extension for $(PORTABLE)'
+	@if command -v rustup > /dev/null; then rustup --quiet target add $(PORTABLE); fi
+	@$(PORTABLE_LINT) -- -D warnings
+	@for target in $(PORTABLE); do \
+	  for features in '' noc; do \
+	    PYO3_NO_PYTHON=1 $(PORTABLE_LINT) --features "$$features" --target $$target -- -D warnings; \
+	  done; \
+	done
+
 .PHONY: check-python
 check-python: $(DONE)/extension $(DONE)/group-test $(DONE)/group-check $(DONE)/group-bench ## ruff and mypy
 	@echo '── ruff'

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 
 FLOORS = (
     ("errors", "_core", "lazy", "progress", "version"),
-    ("wings",),
+    ("compiled", "wings"),
     ("quantity",),
     ("contention", "show"),
     ("load",),

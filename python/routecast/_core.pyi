@@ -1,4 +1,8 @@
-"""The compiled core of routecast: the packet-level and the flit-level simulator, the tester and the probe."""
+"""The compiled core of routecast: the packet-level and the flit-level simulator, captures, the tester and the probe.
+
+A build for another system than Linux has the simulator and captures only; :mod:`routecast.compiled` has the other
+names.
+"""
 
 from collections.abc import Callable, Sequence
 from os import PathLike
@@ -6,6 +10,7 @@ from types import TracebackType
 from typing import Self, TypedDict, final, type_check_only
 
 __all__ = [
+    "CaptureError",
     "FrameLoss",
     "LoadBalancer",
     "MemberGate",
@@ -138,6 +143,55 @@ def simulate(
     ------
     SimulationError
         The scenario is wrong, or its transient did not end.
+    """
+
+class CaptureError(Exception):
+    """A capture that cannot be read. Arguments: kind, message.
+
+    Kinds: ``file``, ``interrupted``, ``panic``.
+    """
+
+@type_check_only
+class _Recording(TypedDict):
+    time_s: bytes
+    frame_bytes: bytes
+    flow: bytes
+    flows: list[tuple[bytes, int, int, str]]
+    notes: list[str]
+    counts: dict[str, int]
+
+def read_recording(path: str | PathLike[str], inner: bool = False, split_mtu: int = 0) -> _Recording:
+    """Read times, sizes and flows of the frames of a capture (pcap, pcapng), packed or not.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, or a pipe; ``-`` is the standard input.
+    inner : bool
+        Whether flows are those of the innermost packets of tunnels.
+    split_mtu : int
+        MTU in bytes to which super-packets of TCP and UDP are split; 0 splits none.
+
+    Returns
+    -------
+    dict
+        By frame, in order of time, as bytes in the order of this machine: ``time_s`` (float64) since the earliest,
+        ``frame_bytes`` (uint32) on the wire with FCS, ``flow`` (uint32). By flow: what receive-side scaling hashes,
+        side, frames, words. Notes in sentences, and counts by name.
+
+    Raises
+    ------
+    CaptureError
+        The capture cannot be read, is damaged, has no packets, or packets without time or of an unknown link.
+    """
+
+def is_capture(path: str | PathLike[str]) -> bool:
+    """Return whether a file is a capture, packed or not, by its first bytes.
+
+    Raises
+    ------
+    CaptureError
+        The file cannot be read.
     """
 
 class NocError(Exception):
@@ -367,49 +421,6 @@ def run_workload(request: str, progress: Callable[[float], object] | None = None
     ------
     ProbeError
         The request is wrong, or the capture cannot be read.
-    """
-
-@type_check_only
-class _Recording(TypedDict):
-    time_s: bytes
-    frame_bytes: bytes
-    flow: bytes
-    flows: list[tuple[bytes, int, int, str]]
-    notes: list[str]
-    counts: dict[str, int]
-
-def read_recording(path: str | PathLike[str], inner: bool = False, split_mtu: int = 0) -> _Recording:
-    """Read times, sizes and flows of the frames of a capture (pcap, pcapng), packed or not.
-
-    Parameters
-    ----------
-    path : str or path
-        The file, or a pipe; ``-`` is the standard input.
-    inner : bool
-        Whether flows are those of the innermost packets of tunnels.
-    split_mtu : int
-        MTU in bytes to which super-packets of TCP and UDP are split; 0 splits none.
-
-    Returns
-    -------
-    dict
-        By frame, in order of time, as bytes in the order of this machine: ``time_s`` (float64) since the earliest,
-        ``frame_bytes`` (uint32) on the wire with FCS, ``flow`` (uint32). By flow: what receive-side scaling hashes,
-        side, frames, words. Notes in sentences, and counts by name.
-
-    Raises
-    ------
-    ProbeError
-        The capture cannot be read, is damaged, has no packets, or packets without time or of an unknown link.
-    """
-
-def is_capture(path: str | PathLike[str]) -> bool:
-    """Return whether a file is a capture, packed or not, by its first bytes.
-
-    Raises
-    ------
-    ProbeError
-        The file cannot be read.
     """
 
 def trace_workload(request: str, progress: Callable[[float], object] | None = None) -> str:

@@ -6,7 +6,6 @@
 //!   table       hash table, DIR-24-8, classifier, Maglev    ─┘
 //!   frame       buffers, traffic            ─┐
 //!   function    network functions made of operations ├─► run: frames per second, latency, loss
-//!   recording   times, sizes and flows of a capture
 //! ```
 //!
 //! Operations are inline functions over a [`batch::Batch`]; the probe times exactly the functions that the network
@@ -19,7 +18,6 @@ pub mod function;
 pub mod host;
 pub mod memory;
 pub mod operation;
-pub mod recording;
 pub mod run;
 pub mod table;
 pub mod traffic;

@@ -1,14 +1,19 @@
-//! Python bindings: convert, call, convert. Everything they call is in `routecast-sim`, `routecast-noc`,
-//! `routecast-tester` and `routecast-probe`.
+//! Python bindings: convert, call, convert. Everything they call is in `routecast-sim` and `routecast-captures`, and,
+//! by features, in `routecast-noc` (`noc`), `routecast-tester`, `routecast-multistage` and `routecast-probe` (`lab`).
 //!
 //! Scenarios and requests come in and outcomes go out as JSON text, one schema for both sides. Simulations, trials
 //! and probes run on threads of their own without the interpreter lock, while the calling thread listens for signals
 //! and reports progress.
 
+mod captures;
 mod listen;
+#[cfg(feature = "lab")]
 mod multistage;
+#[cfg(feature = "noc")]
 mod noc;
+#[cfg(feature = "lab")]
 mod probe;
+#[cfg(feature = "lab")]
 mod tester;
 
 use pyo3::prelude::*;
@@ -140,6 +145,7 @@ fn queue_starts<'py>(
 /// The compiled core of routecast.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("CaptureError", module.py().get_type::<captures::CaptureError>())?;
     module.add("SimulationError", module.py().get_type::<SimulationError>())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(hdr_classes, module)?)?;
@@ -148,9 +154,26 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(polled_starts, module)?)?;
     module.add_function(wrap_pyfunction!(queue_starts, module)?)?;
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(captures::is_capture, module)?)?;
+    module.add_function(wrap_pyfunction!(captures::read_recording, module)?)?;
+    #[cfg(feature = "noc")]
+    add_noc(module)?;
+    #[cfg(feature = "lab")]
+    add_lab(module)?;
+    Ok(())
+}
+
+/// Networks on chip.
+#[cfg(feature = "noc")]
+fn add_noc(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("NocError", module.py().get_type::<noc::NocError>())?;
     module.add_function(wrap_pyfunction!(noc::noc_greedy, module)?)?;
-    module.add_function(wrap_pyfunction!(noc::noc_simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(noc::noc_simulate, module)?)
+}
+
+/// What measures.
+#[cfg(feature = "lab")]
+fn add_lab(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("TesterError", module.py().get_type::<tester::TesterError>())?;
     module.add_class::<tester::Tester>()?;
     module.add_class::<tester::XdpProgram>()?;
@@ -167,7 +190,5 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(probe::run_function, module)?)?;
     module.add_function(wrap_pyfunction!(probe::workload_kernels, module)?)?;
     module.add_function(wrap_pyfunction!(probe::run_workload, module)?)?;
-    module.add_function(wrap_pyfunction!(probe::is_capture, module)?)?;
-    module.add_function(wrap_pyfunction!(probe::read_recording, module)?)?;
     module.add_function(wrap_pyfunction!(probe::trace_workload, module)?)
 }

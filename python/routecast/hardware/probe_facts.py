@@ -38,11 +38,11 @@ def native(call: Call, request: Mapping[str, object], on_progress: ShareProgress
     ``crates/probe`` documents the fields of ``request``. ``on_progress`` is called about every 50 ms. Raises
     ModelProblem: the request is not possible; EnvironmentProblem: the machine lacks memory, a core or a right.
     """
-    from routecast import _core
+    from routecast import compiled
 
     try:
-        text = getattr(_core, call)(json.dumps(request, allow_nan=False), on_progress)
-    except _core.ProbeError as error:
+        text = getattr(compiled, call)(json.dumps(request, allow_nan=False), on_progress)
+    except compiled.ProbeError as error:
         raise _problem(call, *error.args) from None
     outcome: dict[str, Any] = json.loads(text)
     return outcome

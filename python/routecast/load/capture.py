@@ -84,7 +84,7 @@ def read_recording(path: str | Path, *, inner: bool = False, split_mtu: int = 0)
         raise FileProblem(str(path), [Problem("split_mtu", message)])
     try:
         answer = _core.read_recording(path, inner, split_mtu)
-    except _core.ProbeError as problem:
+    except _core.CaptureError as problem:
         raise _file_problem(path, problem) from problem
     flows = answer["flows"]
     return Recording(
@@ -110,7 +110,7 @@ def is_capture(path: str | Path) -> bool:
         if str(path) == "-" or not stat.S_ISREG(Path(path).stat().st_mode):
             return False
         return _core.is_capture(path)
-    except _core.ProbeError as problem:
+    except _core.CaptureError as problem:
         raise _file_problem(path, problem) from problem
     except OSError as problem:
         raise FileProblem(str(path), [Problem("", problem.strerror or str(problem))]) from problem

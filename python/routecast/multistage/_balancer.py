@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from routecast._core import LoadBalancer
+from routecast.compiled import LoadBalancer
 from routecast.lab.testbed.netns import FOLDER
 from routecast.multistage._layout import Layout, octets
 from routecast.multistage._membership import Membership

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from routecast._core import TesterError
+from routecast.compiled import TesterError
 from routecast.errors import EnvironmentProblem, RoutecastError
 from routecast.lab.testbed.tester import error_text
 from routecast.multistage._client import SOCKET

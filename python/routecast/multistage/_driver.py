@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from routecast._core import TesterError
+from routecast.compiled import TesterError
 from routecast.errors import EnvironmentProblem
 from routecast.lab.testbed.tester import error_text
 from routecast.multistage._elements import Elements

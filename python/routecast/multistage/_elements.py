@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from routecast._core import FrameLoss, MemberGate, NamespaceNetlink, TesterError
+from routecast.compiled import FrameLoss, MemberGate, NamespaceNetlink, TesterError
 from routecast.errors import EnvironmentProblem
 from routecast.lab.testbed import netns
 from routecast.lab.testbed.tester import error_text

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from routecast._core import flow_row, flow_table
+from routecast.compiled import flow_row, flow_table
 from routecast.errors import ModelProblem, Problem, QuantityProblem
 from routecast.evaluate.solve import Solve, lossless_pps
 from routecast.load.flows import FlowSet

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from itertools import takewhile
 from typing import Any
 
-from routecast._core import flow_row, flow_table
+from routecast.compiled import flow_row, flow_table
 from routecast.errors import EnvironmentProblem, FileProblem, QuantityProblem
 from routecast.multistage._client import clock_text
 from routecast.multistage._disk import Disk, Events, NotWritten

@@ -5,8 +5,9 @@
 use std::io::{BufReader, ErrorKind, Read};
 use std::path::Path;
 
+use routecast_captures::source::Source;
+
 use crate::error::{ProbeError, Result};
-use crate::recording::source::Source;
 
 /// `LINKTYPE_ETHERNET`.
 const ETHERNET: u32 = 1;

@@ -46,11 +46,11 @@ def open_tester(configuration: Mapping[str, Any]) -> Tester:
 
     Raises EnvironmentProblem: a right, an interface or a kernel feature is missing.
     """
-    from routecast import _core
+    from routecast import compiled
 
     try:
-        tester: Tester = _core.Tester(json.dumps(configuration))
-    except _core.TesterError as problem:
+        tester: Tester = compiled.Tester(json.dumps(configuration))
+    except compiled.TesterError as problem:
         is_live = any(port.get("send") == "live" for port in configuration["ports"])
         needs_ebpf = is_live and problem.args[0] in {"rights", "no_programs", "bpf"}
         instead = "; back end auto takes one that needs no eBPF" if needs_ebpf else ""
@@ -60,9 +60,9 @@ def open_tester(configuration: Mapping[str, Any]) -> Tester:
 
 def back_ends() -> tuple[BackEnd, ...]:
     """Return the tester's back ends, tested as far as possible without an interface."""
-    from routecast import _core
+    from routecast import compiled
 
-    return tuple(BackEnd(**entry) for entry in json.loads(_core.back_ends()))
+    return tuple(BackEnd(**entry) for entry in json.loads(compiled.back_ends()))
 
 
 def notes_of(facts: Mapping[str, Any]) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ class GreedyPaths(LazyPaths):
     __slots__ = ("_distance", "_links", "_topology")
 
     def __init__(self, topology: Topology, demand: NDArray[np.float64] | None) -> None:
-        from routecast._core import noc_greedy
+        from routecast.compiled import noc_greedy
 
         super().__init__()
         routers = topology.router_count

@@ -596,10 +596,10 @@ def simulate_all(
 
 
 def _outcome_texts(texts: list[str], on_progress: ShareProgress | None, done: int, count: int, total: int) -> list[str]:
-    from routecast import _core  # the compiled part is loaded where it is used
+    from routecast import compiled  # the compiled part is loaded where it is used
 
     report = None if on_progress is None else lambda share: on_progress((done + share * count) / total)
     try:
-        return _core.noc_simulate(texts, progress=report)
-    except _core.NocError as error:
+        return compiled.noc_simulate(texts, progress=report)
+    except compiled.NocError as error:
         raise ModelProblem("network on chip", [Problem("", error.args[1])]) from None

@@ -222,7 +222,7 @@ class LocalBench:
 
     def run(self, point: FunctionPoint, seed: int, *, hand_loop: bool) -> RepeatedRun:
         """Run on the study's core."""
-        from routecast import _core
+        from routecast import compiled
 
         popularity = Popularity.parse(point.traffic)
         request: dict[str, Any] = {
@@ -238,7 +238,7 @@ class LocalBench:
             "seed": seed,
             "hand_loop": hand_loop,
         }
-        outcome = json.loads(_core.run_function(json.dumps(request), None))
+        outcome = json.loads(compiled.run_function(json.dumps(request), None))
         hand = {key: math.nan if ns is None else ns * 1e-9 for key, ns in (outcome.get("hand_loop") or {}).items()}
         return RepeatedRun(
             cycles=float(outcome["cycles_per_packet"]),

@@ -147,12 +147,15 @@ class ExaminedMachine:
         return completed.stdout if completed.returncode == 0 else None
 
     def back_ends(self) -> str | None:
-        """Return the JSON of :func:`routecast._core.back_ends`; None if it was not recorded."""
+        """Return the JSON of :func:`routecast._core.back_ends`; None if it was not recorded.
+
+        Raises EnvironmentProblem: the extension was built without the tester.
+        """
         if not self.is_live:
             return self.text("commands/back_ends")
-        from routecast import _core
+        from routecast import compiled
 
-        return _core.back_ends()
+        return compiled.back_ends()
 
     def has_program(self, program: str) -> bool:
         """Whether a program can be called, from ``PATH`` or the administrator's folders."""

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from routecast.errors import EnvironmentProblem
 from routecast.lab.testbed.doctor._machine import ExaminedMachine, Finding, distorts, fine, missing, unseen
 
 _TOOLS: Final = {"ip": "iproute2", "ethtool": "ethtool", "sysctl": "procps"}
@@ -168,6 +169,8 @@ def back_ends(machine: ExaminedMachine) -> Finding:
         entries = [
             (f"{entry['name']} ({entry['task']})", entry["why_not"]) for entry in json.loads(machine.back_ends() or "")
         ]
+    except EnvironmentProblem as problem:
+        return missing("back ends", "no tester in this build", "nothing can be measured on a wire", advice=str(problem))
     except (ValueError, TypeError, KeyError):
         return unseen("back ends", "not recorded")
     usable = ", ".join(name for name, why_not in entries if not why_not) or "none"

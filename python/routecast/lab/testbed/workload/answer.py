@@ -325,9 +325,9 @@ def kernels() -> tuple[Kernel, ...]:
     >>> kernels()[0].name
     'rtr'
     """
-    from routecast import _core
+    from routecast import compiled
 
-    return tuple(Kernel(**entry) for entry in json.loads(_core.workload_kernels()))
+    return tuple(Kernel(**entry) for entry in json.loads(compiled.workload_kernels()))
 
 
 def read_kernel(name: str) -> Kernel:

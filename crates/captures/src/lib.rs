@@ -12,11 +12,12 @@
 
 mod compressed;
 mod container;
+pub mod error;
 mod flows;
 mod link;
 mod notes;
 mod segments;
-pub(crate) mod source;
+pub mod source;
 mod window;
 
 use std::path::Path;
@@ -30,7 +31,7 @@ use segments::Split;
 use source::Source;
 use window::{Fault, Parsed, Window};
 
-use crate::error::{ProbeError, Result};
+use error::{CaptureError, Result};
 
 /// Most frames that are read, for which 1.6 GB of memory are needed.
 pub const MOST_FRAMES: usize = 100_000_000;
@@ -70,16 +71,16 @@ pub struct Options {
 ///
 /// # Errors
 ///
-/// [`ProbeError::Request`]: the file cannot be read, is no capture, has no packets, is damaged, or has packets whose
-/// link or time is unknown. [`ProbeError::Interrupted`].
+/// [`CaptureError::File`]: the file cannot be read, is no capture, has no packets, is damaged, or has packets whose
+/// link or time is unknown. [`CaptureError::Interrupted`].
 pub fn read(path: &Path, options: Options, go_on: &(dyn Fn() -> bool + Sync)) -> Result<Recording> {
-    let wrong = |message: String| ProbeError::request("capture", format!("{}: {message}", path.display()));
-    let source = Source::open(path, go_on).map_err(|error| wrong(error.to_string()))?;
-    let unpacked = compressed::unpacked(source).map_err(|error| wrong(error.to_string()))?;
+    let wrong = |message: &str| CaptureError::file(path, message);
+    let source = Source::open(path, go_on).map_err(|error| CaptureError::file(path, error.to_string()))?;
+    let unpacked = compressed::unpacked(source).map_err(|error| CaptureError::file(path, error.to_string()))?;
     of(&mut Window::new(unpacked, go_on), options).map_err(|fault| match fault {
-        Fault::Interrupted => ProbeError::Interrupted,
-        Fault::Wrong(message) | Fault::Packet(message) | Fault::Damaged(message) => wrong(message),
-        Fault::CutOff => wrong("is cut off".to_owned()),
+        Fault::Interrupted => CaptureError::Interrupted,
+        Fault::Wrong(message) | Fault::Packet(message) | Fault::Damaged(message) => wrong(&message),
+        Fault::CutOff => wrong("is cut off"),
     })
 }
 
@@ -87,10 +88,10 @@ pub fn read(path: &Path, options: Options, go_on: &(dyn Fn() -> bool + Sync)) ->
 ///
 /// # Errors
 ///
-/// [`ProbeError::Request`]: the file cannot be read.
+/// [`CaptureError::File`]: the file cannot be read.
 pub fn is_capture(path: &Path) -> Result<bool> {
     use std::io::Read as _;
-    let wrong = |error: std::io::Error| ProbeError::request("capture", format!("{}: {error}", path.display()));
+    let wrong = |error: std::io::Error| CaptureError::file(path, error.to_string());
     let source = Source::open(path, &|| true).map_err(wrong)?;
     let mut magic = [0; 4];
     // What cannot be unpacked is no capture.

@@ -1,8 +1,7 @@
 //! Files and pipes, with a limit on the time of waiting.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -27,18 +26,43 @@ impl<'a> Source<'a> {
     ///
     /// The file cannot be opened, or is a device.
     pub fn open(path: &Path, go_on: &'a (dyn Fn() -> bool + Sync)) -> io::Result<Self> {
-        let path = if path == Path::new("-") { Path::new("/dev/stdin") } else { path };
-        let kind = std::fs::metadata(path)?.file_type();
-        if kind.is_dir() {
-            return Err(io::Error::other("is a directory, not a file; name a capture in it"));
-        }
-        if !(kind.is_file() || kind.is_fifo()) {
-            return Err(io::Error::other("is a device, no capture; name a file or a pipe"));
-        }
-        // Opening a pipe waits for its writer otherwise.
-        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-        Ok(Self { file, is_pipe: kind.is_fifo(), begun: false, go_on })
+        let (file, is_pipe) = opened(path)?;
+        Ok(Self { file, is_pipe, begun: false, go_on })
     }
+}
+
+/// The file, and whether it is a pipe.
+#[cfg(unix)]
+fn opened(path: &Path) -> io::Result<(File, bool)> {
+    use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+    let path = if path == Path::new("-") { Path::new("/dev/stdin") } else { path };
+    let kind = std::fs::metadata(path)?.file_type();
+    refuse(kind.is_dir(), kind.is_file() || kind.is_fifo())?;
+    // Opening a pipe waits for its writer otherwise.
+    let file = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    Ok((file, kind.is_fifo()))
+}
+
+/// The file, and whether it is a pipe: never, for reading one waits without a limit here.
+#[cfg(windows)]
+fn opened(path: &Path) -> io::Result<(File, bool)> {
+    use std::os::windows::io::AsHandle;
+    if path == Path::new("-") {
+        return Ok((io::stdin().as_handle().try_clone_to_owned()?.into(), false));
+    }
+    let kind = std::fs::metadata(path)?.file_type();
+    refuse(kind.is_dir(), kind.is_file())?;
+    Ok((File::open(path)?, false))
+}
+
+fn refuse(is_folder: bool, is_readable: bool) -> io::Result<()> {
+    if is_folder {
+        return Err(io::Error::other("is a directory, not a file; name a capture in it"));
+    }
+    if !is_readable {
+        return Err(io::Error::other("is a device, no capture; name a file or a pipe"));
+    }
+    Ok(())
 }
 
 impl Read for Source<'_> {
