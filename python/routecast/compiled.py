@@ -49,6 +49,7 @@ __all__ = [
     "noc_greedy",
     "noc_simulate",
     "probe_host",
+    "require",
     "run_function",
     "run_workload",
     "trace_workload",
@@ -74,9 +75,11 @@ _FEATURE_AND_USE = {
 _PURPOSE = {"lab": "measures", "noc": "simulates networks on chip"}
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _FEATURE_AND_USE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def require(name: str) -> Any:
+    """Return what the extension has under this name, one of those of this module.
+
+    Raises EnvironmentProblem: this build of the extension lacks it.
+    """
     from routecast import _core
     from routecast.errors import EnvironmentProblem
 
@@ -85,3 +88,9 @@ def __getattr__(name: str) -> Any:
         message = f"{use} needs the compiled part of routecast that {_PURPOSE[feature]}, which is not installed here"
         raise EnvironmentProblem(f"{message}; it runs on Linux only" if feature == "lab" else message)
     return getattr(_core, name)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _FEATURE_AND_USE:
+        return require(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

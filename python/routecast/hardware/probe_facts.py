@@ -40,8 +40,9 @@ def native(call: Call, request: Mapping[str, object], on_progress: ShareProgress
     """
     from routecast import compiled
 
+    function = compiled.require(call)
     try:
-        text = getattr(compiled, call)(json.dumps(request, allow_nan=False), on_progress)
+        text = function(json.dumps(request, allow_nan=False), on_progress)
     except compiled.ProbeError as error:
         raise _problem(call, *error.args) from None
     outcome: dict[str, Any] = json.loads(text)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from routecast.errors import FileProblem, Problem, QuantityProblem, RoutecastError
+from routecast.errors import EnvironmentProblem, FileProblem, Problem, QuantityProblem, RoutecastError
 from routecast.noc import patterns
 from routecast.noc.patterns import read_matrix
 from routecast.noc.router_table import ROUTER_TABLES, RouterTable, router_table
@@ -711,6 +711,8 @@ def noc_case(
             on_progress(number, count, f"paths of {policy_name(policy)}")
         try:
             by_policy[policy] = routes(policy, topology, demand=demand, seed=file.routing.seed)
+        except EnvironmentProblem:
+            raise
         except RoutecastError as problem:
             raise FileProblem(subject, [Problem(f"routing.policies[{number}]", str(problem))]) from problem
     xy = by_policy["xy"] if "xy" in by_policy else routes("xy", topology)

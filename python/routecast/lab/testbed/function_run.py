@@ -22,6 +22,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Literal
 
+from routecast import compiled
 from routecast.errors import EnvironmentProblem, ModelProblem, Problem
 from routecast.evaluate.plain import pick, plain
 from routecast.evaluate.trial import Bottleneck, Delay, Resource, Trial
@@ -289,8 +290,9 @@ def count_instructions(
 
     An instruction that reads and writes back one address counts as one read (cachegrind's manual, "Dr").
 
-    Raises EnvironmentProblem: valgrind is missing, or it fails.
+    Raises EnvironmentProblem: valgrind is missing, or it fails, or this build runs no functions.
     """
+    compiled.require("run_function")
     baseline, extended = (
         [sys.executable, "-c", _CHILD_PROGRAM, json.dumps(function.request(load, 1.0, packets), allow_nan=False)]
         for packets in (FEW_PACKETS, MANY_PACKETS)

@@ -46,11 +46,12 @@ def open_tester(configuration: Mapping[str, Any]) -> Tester:
 
     Raises EnvironmentProblem: a right, an interface or a kernel feature is missing.
     """
-    from routecast import compiled
+    from routecast.compiled import Tester as CompiledTester
+    from routecast.compiled import TesterError
 
     try:
-        tester: Tester = compiled.Tester(json.dumps(configuration))
-    except compiled.TesterError as problem:
+        tester: Tester = CompiledTester(json.dumps(configuration))
+    except TesterError as problem:
         is_live = any(port.get("send") == "live" for port in configuration["ports"])
         needs_ebpf = is_live and problem.args[0] in {"rights", "no_programs", "bpf"}
         instead = "; back end auto takes one that needs no eBPF" if needs_ebpf else ""

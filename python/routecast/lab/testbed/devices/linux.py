@@ -102,7 +102,7 @@ class IngressPrograms:
         The program spends ``iterations`` of known work on each frame. Raises EnvironmentProblem: the kernel refuses the
         program, or the right to load it is missing.
         """
-        from routecast import compiled
+        from routecast.compiled import TesterError, attach_xdp
 
         lines = []
         for port in site.ports:
@@ -114,8 +114,8 @@ class IngressPrograms:
             }
             with self._lock:
                 try:
-                    attached = compiled.attach_xdp(json.dumps(configuration))
-                except compiled.TesterError as problem:
+                    attached = attach_xdp(json.dumps(configuration))
+                except TesterError as problem:
                     message = f"port {port.interface} of the device needs eBPF"
                     raise EnvironmentProblem(f"{message} (program {program}): {error_text(problem)}") from problem
                 self._stack.callback(attached.close)
