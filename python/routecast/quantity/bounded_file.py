@@ -39,6 +39,12 @@ _MAX_OPEN_WAIT_S, _MAX_SILENCE_S = 1.0, 60.0
 _MAX_VALUES = 20_000_000
 """Most values of a Parquet table: a few kilobytes can encode billions of equal values."""
 
+_FLAGS = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+"""How files are opened, as far as the system knows it.
+
+Without O_NONBLOCK, opening a pipe waits for its writer; without O_BINARY, Windows changes ends of lines.
+"""
+
 
 def read_text(path: Path, *, kind: str, max_file_bytes: int = MAX_FILE_BYTES) -> str:
     """Return the text of a file, without a leading byte order mark.
@@ -108,8 +114,7 @@ def open_file(path: Path, *, kind: str, max_file_bytes: int | None = None) -> It
 def _opened(path: Path, kind: str, *, pipes: bool) -> io.FileIO:
     # Check before opening as well, because opening alone activates some devices.
     _check_kind(path, os.stat(path).st_mode, kind, pipes=pipes)
-    # Without O_NONBLOCK, opening a pipe waits for its writer.
-    file = io.FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), closefd=True)
+    file = io.FileIO(os.open(path, os.O_RDONLY | _FLAGS), closefd=True)
     try:
         _check_kind(path, os.fstat(file.fileno()).st_mode, kind, pipes=pipes)
     except BaseException:

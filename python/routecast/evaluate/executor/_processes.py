@@ -249,5 +249,6 @@ def _block_ctrl_c() -> None:
 
     A terminal sends Ctrl-C to all processes of a command, and the optimiser would stop early.
     """
-    resource_tracker.ensure_running()  # started later, it would unblock SIGINT again
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    if hasattr(signal, "pthread_sigmask"):  # Windows has neither masks nor a tracker
+        resource_tracker.ensure_running()  # started later, it would unblock SIGINT again
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -60,7 +60,8 @@ def _set_ended(ended: threading.Event) -> None:
     _of_thread.ended = ended
 
 
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""Windows has no SIGHUP."""
 
 
 @contextmanager
@@ -165,7 +166,9 @@ class Threads(ThreadPoolExecutor, Workers):
 
 def cores() -> int:
     """Return the number of cores that this process may use; a batch system may allot fewer than the machine has."""
-    return len(os.sched_getaffinity(0))
+    if hasattr(os, "sched_getaffinity"):  # neither macOS nor Windows has it
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def width(executor: Executor) -> int:
