@@ -47,8 +47,12 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 WITH_WINGS = {"examples", "list of commands", "studies"}
 """Commands that list what wings and lab add."""
 
-MEASURING = {"function --run": ("function", "l2_switch", "--run"), "routecast measure": ("measure", "--load", "1 kpps")}
-"""Commands that need the lab."""
+MEASURING = {
+    "function --run": ("function", "l2_switch", "--run"),
+    "routecast measure": ("measure", "--load", "1 kpps"),
+    "this command": ("schema", "testbed"),
+}
+"""Commands that need the lab, by what their message names."""
 
 STUDY = """kind = "curves"
 name = "own"

@@ -49,6 +49,10 @@ def run(arguments: Sequence[str], *, begin: Callable[[Handler], object] = lambda
     except OSError as error:
         return _report(f"{error.filename or 'system'}: {error.strerror or error}", 3, debug=debug)
     except ImportError as error:
+        if (error.name or "").startswith("routecast.lab"):
+            from routecast.wings import not_installed
+
+            return _report(str(not_installed("this command")), 3, debug=debug)
         return _report(
             f"{error}: run `make demo` or `pip install .` to build and install what is missing", 3, debug=debug
         )
