@@ -889,7 +889,8 @@ class World:
         is_whole = body.routes == self.configured and (
             self.machine is None or self._holds(body, self.machine.neighbours.entries)
         )
-        body.is_mixed = bool(body.fault or body.loss_ratio) or not is_whole
+        was_away = body.is_mixed and self.now_s - self.upset_s.get(body.name, -1e9) <= PATHS_EVERY_S
+        body.is_mixed = bool(body.fault or body.loss_ratio) or not is_whole or was_away
         body.blocked = rng.choice((2 * rng.randrange(self.segments), 32 + rng.randrange(self.segments)))
         self.say(f"{body.name}: path {body.blocked} blocked")
         self.upset_s[body.name] = self.now_s
@@ -933,8 +934,8 @@ class World:
             return
         self.say(f"{plane.name}: {kind}")
         self._begin_anew(plane.name)
-        if self.serving() is not None:  # which no check may have seen
-            self._since = {key: since_s for key, since_s in self._since.items() if key[0] != "no balancer works"}
+        # Until now one may have worked, or been about to take over, between two checks.
+        self._since = {key: since_s for key, since_s in self._since.items() if key[0] != "no balancer works"}
         if kind == "cut":
             plane.cut = self.rng.randrange(self.segments + 1)
             plane.cuts.add(plane.cut)

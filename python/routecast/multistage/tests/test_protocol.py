@@ -46,6 +46,8 @@ FOUND = {
     50_263: "the world's bound of a death counted rounds that nobody could see",
     51_385: "the world took two load balancers for seeing of which none worked",
     60_168: "the world's check missed the 20 ms in which a load balancer worked",
+    70_042: "the world's bound of a path forgot that the member was away in that round",
+    70_809: "the world's bound of a takeover forgot that the standby was away between two checks",
     51_150: "a claimant that never answers keeps an address for three seconds",
     50_507: "both load balancers take over from each other while one is cut off from a network",
     10_040: "frames that waited while the process stalled confirm a host that has gone",
