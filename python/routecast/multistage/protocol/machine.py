@@ -119,7 +119,7 @@ class Machine:
         self._heard_on: dict[tuple[str, int], float] = {}
         self._hold_s: dict[int, float] = {}
         self._hold_until_s: dict[int, float] = {}
-        self._told_cut: set[tuple[str, int]] = set()
+        self._cut_off: set[tuple[str, int]] = set()
         self._now_s = 0.0
         self._learns_rounds = 0
 
@@ -360,7 +360,7 @@ class Machine:
             for place, count in enumerate(watch.unanswered):
                 if not count:
                     self._hold_s.pop(place, None)
-                    self._told_cut.discard((name, place))
+                    self._cut_off.discard((name, place))
             if missed >= MISSED_CALLS and self._can_take_over(watch, now_s):
                 silent = yield from self._where_it_is_needed(name, watch, now_s)
                 if silent:
@@ -397,8 +397,8 @@ class Machine:
                 continue
             heard_s = self._heard_on.get((active, place - 1), float("-inf"))
             if now_s - heard_s <= _HEARD_WITHIN_S:
-                if (name, place) not in self._told_cut:
-                    self._told_cut.add((name, place))
+                if (name, place) not in self._cut_off:
+                    self._cut_off.add((name, place))
                     network = self.settings.networks.names[place - 1]
                     yield Event(name, "hears nothing", f"on {network}, where {active} hears neighbours")
                 self._hold_until_s[place] = now_s + _LOOKS_AGAIN_S

@@ -77,7 +77,7 @@ SOLICITS_PER_S = 500.0
 _BURST = 100.0
 _RESERVE = 50.0
 """Solicitations that look-ups leave for neighbours that are known, so that a flood of look-ups hides no move."""
-_ASKED_AT_ONCE = 3
+_SOLICITS_AT_ONCE = 3
 _TELLS_EVERY_S = 1.0
 _DEFENDS_EVERY_S = 1.0
 
@@ -240,7 +240,7 @@ class NeighbourTable:
     def ask_some(self, segment: int, now_s: float) -> list[Action]:
         """Ask the neighbours of a network that were confirmed last, so that one answers if the network can be heard."""
         known = [entry for entry in self.entries.values() if entry.segment == segment]
-        latest = heapq.nlargest(_ASKED_AT_ONCE, known, key=lambda entry: entry.confirmed_s)
+        latest = heapq.nlargest(_SOLICITS_AT_ONCE, known, key=lambda entry: entry.confirmed_s)
         return [
             Solicit(segment, entry.address, entry.mac) for entry in latest if self._buckets[segment].takes_one(now_s)
         ]
