@@ -295,13 +295,22 @@ def trace(*, protocol: str, source: str, destination: str, name: str | None, as_
 
 
 @thin(
-    _WHICH, option("--repair", "Make the tables, addresses, routes and neighbours equal again.", kind=bool), _NAME, JSON
+    _WHICH,
+    option("--repair", "Make the tables, addresses, routes and neighbours equal again.", kind=bool),
+    option("--wait", "Compare again until all elements are seen and agree.", kind=bool),
+    _TIMEOUT,
+    _NAME,
+    JSON,
 )
-def audit(*, which: str | None, repair: bool, name: str | None, as_json: bool) -> None:
+def audit(*, which: str | None, repair: bool, wait: bool, timeout: str, name: str | None, as_json: bool) -> None:
     """Compare the tables, addresses, routes and neighbours of all elements; exit with 1 if they differ."""
     from routecast.multistage._tables import audit_table
 
-    result = send_request(_router(which, name), "audit", **({"repair": True} if repair else {}))
+    router, deadline = _router(which, name), time.monotonic() + _seconds(timeout)
+    result = send_request(router, "audit", **({"repair": True} if repair else {}))
+    while wait and not result["is_equal"] and time.monotonic() < deadline:
+        time.sleep(_POLLS_EVERY_S)
+        result = send_request(router, "audit")
     if as_json:
         print_json(result)
     else:

@@ -272,6 +272,16 @@ def test_an_audit_repairs_on_request_and_exits_with_1_if_the_tables_differ(scrip
     assert script.requests == [("audit", {}), ("audit", {"repair": True})]
 
 
+def test_an_audit_waits_for_an_element_that_comes_back(script: Script) -> None:
+    answers = [{"is_equal": False, "problems": ["br1: dead since 12:03:04.051"], "balancers": {}, "routers": {}}]
+    answers += [*answers, {**answers[0], "is_equal": True, "problems": []}]
+    script.answers["audit"] = lambda: answers.pop(0)
+    run("audit", "--wait")
+    assert not answers
+    script.answers["audit"] = lambda: {"is_equal": False, "problems": ["br1: dead"], "balancers": {}, "routers": {}}
+    assert "br1: dead" in run("audit", "--wait", "--timeout", "200 ms", code=1).stderr
+
+
 def _event(number: int, time_unix_s: float) -> dict[str, Any]:
     detail = "data path, 64 unanswered" if number == 1 else ""
     return {"number": number, "time_unix_s": time_unix_s, "element": "br1", "what": "dead", "detail": detail}
