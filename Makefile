@@ -19,7 +19,7 @@ OUT ?= meyer2014
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 COVERED = --cov=routecast --cov-report= -W default
 # One pip at a time: where make runs several jobs, two would write the same packages.
-PIP_LOCK = flock $(VENV)/.pip-lock
+PIP_LOCK = flock $(CURDIR)/$(VENV)/.pip-lock
 SETUP_GROUPS = test check bench docs
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -28,7 +28,11 @@ export PIP_QUIET := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 rust_sources := $(shell find crates -name '*.rs' -o -name '*.bpf.o' -o -name Cargo.toml 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
-python_sources := $(shell find python -type f -not -name '*.so' -not -path '*/__pycache__/*' 2>/dev/null)
+python_sources := $(shell find python packages -type f -not -name '*.so' -not -path '*/__pycache__/*' 2>/dev/null)
+package_projects := pyproject.toml $(wildcard packages/*/pyproject.toml)
+# Packages with an extension of their own; the other packages are Python.
+COMPILED_PACKAGES = packages/routecast-lab packages/routecast-noc
+PYTHON_PACKAGES = packages/routecast-plan packages/routecast-experiment
 
 .PHONY: help
 help: ## list the targets
@@ -104,19 +108,16 @@ check-rust: ## cargo fmt and clippy
 	@cargo fmt --all --check
 	@cargo clippy --quiet --release --workspace --all-targets -- -D warnings
 
-# Without features the extension compiles for systems that are not Linux. A target that rustup cannot add is an error.
+# All but the lab compiles for systems that are not Linux. A target that rustup cannot add is an error.
 PORTABLE = aarch64-apple-darwin x86_64-pc-windows-gnu
-PORTABLE_LINT = cargo clippy --quiet --release --package routecast-py --no-default-features
 
 .PHONY: check-portable
-check-portable: ## compile and lint the core of the extension for Linux, macOS and Windows, without linking
-	@echo '── core of the extension for $(PORTABLE)'
+check-portable: ## compile and lint the extensions of the core and of noc for macOS and Windows, without linking
+	@echo '── extensions of the core and of noc for $(PORTABLE)'
 	@if command -v rustup > /dev/null; then rustup --quiet target add $(PORTABLE); fi
-	@$(PORTABLE_LINT) -- -D warnings
 	@for target in $(PORTABLE); do \
-	  for features in '' noc; do \
-	    PYO3_NO_PYTHON=1 $(PORTABLE_LINT) --features "$$features" --target $$target -- -D warnings; \
-	  done; \
+	  PYO3_NO_PYTHON=1 cargo clippy --quiet --release --package routecast-py --package routecast-py-noc \
+	    --target $$target -- -D warnings; \
 	done
 
 .PHONY: check-python
@@ -130,8 +131,8 @@ check-python: $(DONE)/extension $(DONE)/group-test $(DONE)/group-check $(DONE)/g
 
 .PHONY: check-stub
 check-stub: $(DONE)/extension $(DONE)/group-check ## compare the stub of the extension with the extension
-	@echo '── stub of routecast._core'
-	@$(BIN)/python -m mypy.stubtest routecast._core
+	@echo '── stubs of the extensions'
+	@$(BIN)/python -m mypy.stubtest routecast._core routecast.lab._lab routecast.noc._noc
 
 .PHONY: docs
 docs: $(DONE)/extension $(DONE)/group-docs ## build the documentation into build/docs
@@ -167,7 +168,7 @@ bench: $(DONE)/extension $(DONE)/group-bench ## run the peers and routecast on t
 	@$(BIN)/python benches/page.py
 
 .PHONY: wheel
-wheel: dist/.done ## build a wheel for any Linux with glibc 2.17 or newer into dist
+wheel: dist/.done ## build the wheels of all packages for any Linux with glibc 2.17 or newer into dist
 
 .PHONY: format
 format: $(DONE)/group-check ## rewrite the sources in their format
@@ -189,8 +190,8 @@ pages: $(DONE)/extension $(DONE)/group-test ## write what README and docs show o
 	@$(BIN)/routecast power optimise examples/green.router.toml --target "p99 < 100 us" --figure docs/images/green-front.svg > /dev/null
 	@$(BIN)/routecast study msr_energy --out build/msr_energy > /dev/null
 	@cp build/msr_energy/figures/frontier.svg docs/images/msr-energy-frontier.svg
-	@$(BIN)/routecast noc optimum examples/hotspot.noc.toml --load 1 --figure python/routecast/noc/docs/images/noc-hotspot-map.svg > /dev/null
-	@$(BIN)/routecast noc simulate examples/mesh8x8.noc.toml --figure python/routecast/noc/docs/images/noc-latency.svg > /dev/null
+	@$(BIN)/routecast noc optimum examples/hotspot.noc.toml --load 1 --figure packages/routecast-noc/routecast/noc/docs/images/noc-hotspot-map.svg > /dev/null
+	@$(BIN)/routecast noc simulate examples/mesh8x8.noc.toml --figure packages/routecast-noc/routecast/noc/docs/images/noc-latency.svg > /dev/null
 	@$(BIN)/routecast study kvm_tuning --out build/kvm_tuning > /dev/null
 	@cp build/kvm_tuning/figures/single.svg docs/images/kvm-one-router.svg
 	@cp build/kvm_tuning/figures/priorities.svg docs/images/kvm-priorities.svg
@@ -212,7 +213,7 @@ wasm: ## compile the simulator for pages anew, into the package; needs rustup ta
 
 .PHONY: clean
 clean: ## remove everything that was built
-	@rm -rf $(VENV) target build site dist meyer2014 python/routecast/*.so
+	@rm -rf $(VENV) target build site dist meyer2014 python/routecast/*.so packages/*/routecast/*/*.so
 
 # --group needs pip 25.1, newer than what a fresh venv brings.
 $(DONE)/pip:
@@ -221,7 +222,7 @@ $(DONE)/pip:
 	  rm -rf $(VENV); \
 	  $(PYTHON) -m venv $(VENV) || { echo 'make: needs the venv module (Debian: apt install python3-venv)' >&2; exit 3; }; \
 	fi
-	@$(BIN)/python -m pip install --upgrade 'pip>=25.1' 'maturin>=1.9,<2'
+	@$(BIN)/python -m pip install --upgrade 'pip>=25.1' 'maturin>=1.9,<2' 'hatchling>=1.27' editables
 	@mkdir -p $(DONE) && touch $@
 
 $(DONE)/group-%: pyproject.toml | $(DONE)/pip
@@ -229,23 +230,27 @@ $(DONE)/group-%: pyproject.toml | $(DONE)/pip
 	@$(PIP_LOCK) $(BIN)/python -m pip install --group $*
 	@touch $@
 
-# An editable install: Python sources are used where they are, only Rust changes make it stale. What it depends on comes
+# Editable installs: Python sources are used where they are, only Rust changes make them stale. What they depend on comes
 # in while cargo compiles.
-$(DONE)/extension: $(rust_sources) pyproject.toml | $(DONE)/pip
-	@echo '── routecast and its extension (cargo, release)'
-	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' \
-	  > $(DONE)/dependencies.txt
-	@export VIRTUAL_ENV=$(CURDIR)/$(VENV); \
-	$(PIP_LOCK) $(BIN)/python -m pip install -r $(DONE)/dependencies.txt & dependencies=$$!; \
-	$(BIN)/maturin develop --release --quiet --skip-install; \
+$(DONE)/extension: $(rust_sources) $(package_projects) | $(DONE)/pip
+	@echo '── routecast, its packages and their extensions (cargo, release)'
+	@$(BIN)/python -c 'import sys, tomllib; [print(*(each for each in tomllib.load(open(path, "rb"))["project"]["dependencies"] if not each.startswith("routecast")), sep="\n") for path in sys.argv[1:]]' \
+	  $(package_projects) > $(DONE)/dependencies.txt
+	@export VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(BIN):$$PATH; \
+	$(PIP_LOCK) python -m pip install -r $(DONE)/dependencies.txt & dependencies=$$!; \
+	cargo build --quiet --release --package routecast-py --package routecast-py-lab --package routecast-py-noc --features routecast-py/extension-module,routecast-py-lab/extension-module,routecast-py-noc/extension-module; \
 	wait $$dependencies; \
-	$(PIP_LOCK) $(BIN)/maturin develop --release --quiet
+	for package in . $(COMPILED_PACKAGES); do (cd $$package && $(PIP_LOCK) maturin develop --release --quiet); done; \
+	$(PIP_LOCK) python -m pip install --no-deps --no-build-isolation $(patsubst %,--editable %,$(PYTHON_PACKAGES))
 	@touch $@
 
 # zig links against the symbols of an old glibc; cargo keeps what it compiles so apart from what runs here.
-dist/.done: $(rust_sources) $(python_sources) pyproject.toml README.md | $(DONE)/pip $(DONE)/group-wheel
-	@echo '── wheel'
+dist/.done: $(rust_sources) $(python_sources) $(package_projects) README.md | $(DONE)/pip $(DONE)/group-wheel
+	@echo '── wheels'
 	@rm -rf dist
-	@VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/maturin build --release --quiet --out dist \
-	  --zig --compatibility manylinux2014 --auditwheel check
+	@export VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(BIN):$$PATH; \
+	for package in . $(COMPILED_PACKAGES); do \
+	  (cd $$package && maturin build --release --quiet --out $(CURDIR)/dist --zig --compatibility manylinux2014 --auditwheel check); \
+	done; \
+	for package in $(PYTHON_PACKAGES); do (cd $$package && hatchling build --target wheel $(CURDIR)/dist > /dev/null 2>&1); done
 	@touch $@

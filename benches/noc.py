@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from routecast import _core
+from routecast.noc import _noc
 from routecast.noc.routing.policies import routes
 from routecast.noc.simulate import Packets, RouterDesign, SimulationPhases, scenario_texts, single
 from routecast.noc.topology import Topology, TopologyKind
@@ -76,7 +76,7 @@ def by_us(vcs: int, rate: float, seed: int, *, overload: bool = False) -> Seen:
     run = SimulationPhases(seed=seed, replications=1, warmup_cycles=WARMUP, measure_cycles=MEASURE, drain_cycles=drain)
     texts = scenario_texts(fabric, run)
     begin = time.process_time()
-    (answer,) = _core.noc_simulate(texts)
+    (answer,) = _noc.noc_simulate(texts)
     cpu_s = time.process_time() - begin
     outcome = json.loads(answer)
     return Seen(
@@ -140,7 +140,7 @@ def idle_s(side: int, cycles: int) -> float:
         run = SimulationPhases(seed=1, replications=1, warmup_cycles=0, measure_cycles=cycles, drain_cycles=1000)
         texts = scenario_texts(fabric, run)
         begin = time.process_time()
-        _core.noc_simulate(texts)
+        _noc.noc_simulate(texts)
         return time.process_time() - begin
 
     return cpu_s(cycles) - cpu_s(1)

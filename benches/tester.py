@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from routecast import _core
 from routecast.errors import EnvironmentProblem
+from routecast.lab import _lab
 from routecast.lab.testbed.document import NamespacesFile
 from routecast.lab.testbed.links import LinkReader
 from routecast.lab.testbed.selftest import BackToBack, Wire
@@ -135,10 +135,10 @@ def _ours(bed: BackToBack, duration_s: float) -> dict[str, Callable[[dict[str, A
             ],
         }
         try:
-            with _core.Tester(json.dumps(_configuration(bed, back_end))) as tester:
+            with _lab.Tester(json.dumps(_configuration(bed, back_end))) as tester:
                 stream = json.loads(tester.trial(json.dumps(request)))["streams"][0]
                 facts[back_end] = json.loads(tester.facts())
-        except _core.TesterError as error:
+        except _lab.TesterError as error:
             _, message = error.args
             raise Missing(message, "routecast doctor says what it needs") from error
         took_s = stream["last_sent_s"] - stream["first_sent_s"]
@@ -175,7 +175,7 @@ def _trafgens(bed: BackToBack, duration_s: float) -> dict[str, Callable[[dict[st
             octets = ", ".join(f"0x{octet:02x}" for octet in _frame(gen.mac, sink.mac))
             frame.write_text(f"{{ {octets} }}\n", encoding="utf-8")
             # The receiver is attached as long as the tester is open.
-            with _core.Tester(json.dumps(_configuration(bed, "none"))), LinkReader(sink.netns) as links:
+            with _lab.Tester(json.dumps(_configuration(bed, "none"))), LinkReader(sink.netns) as links:
                 before = links.read()[sink.interface].rx_frames
                 done = subprocess.run(
                     [*prefix, *command, "--conf", str(frame), *options],

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
+import sysconfig
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -16,7 +20,10 @@ from house import LAB, WINGS
 from in_process import completed
 
 import routecast
+from routecast.cli.app import PANELS
+from routecast.wings import EXTRAS
 
+ROOT = Path(__file__).parents[1]
 PACKAGE = Path(routecast.__file__).parent
 EXAMPLES = PACKAGE / "data/examples"
 ROUTER = str(EXAMPLES / "multicore.router.toml")
@@ -44,15 +51,25 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "schema of a study": ("schema", "study"),
     "list of commands": ("--help",),
 }
-WITH_WINGS = {"examples", "list of commands", "studies"}
+WITH_WINGS = {"examples", "list of commands", "schema", "studies"}
 """Commands that list what wings and lab add."""
 
-MEASURING = {
-    "function --run": ("function", "l2_switch", "--run"),
-    "routecast measure": ("measure", "--load", "1 kpps"),
-    "this command": ("schema", "testbed"),
+ABSENT = {
+    "a run": (("function", "l2_switch", "--run"), "function --run", "lab"),
+    "a measurement": (("measure", "--load", "1 kpps"), "routecast measure", "lab"),
+    "a probe": (("hardware", "probe", "--quick"), "a probe of this host", "lab"),
+    "a benchmark": (("benchmark", "rfc2544"), "routecast benchmark", "lab"),
+    "a router of many machines": (("multistage", "status"), "routecast multistage", "lab"),
+    "a file of the lab": (("schema", "testbed"), "the schema of testbed", "lab"),
+    "a network on chip": (("noc", "power", "a.noc.toml"), "routecast noc", "noc"),
+    "a file of noc": (("schema", "noc"), "the schema of noc", "noc"),
+    "a plan": (("plan", "cluster", "a.cluster.toml"), "routecast plan", "plan"),
+    "a designed experiment": (("experiment", "a.experiment.toml"), "routecast experiment", "experiment"),
+    "a builder of plan": (("solve", "np.router.toml"), 'np.router.toml: builder = "network_processor"', "plan"),
+    "a study of the lab": (("study", "wire.study.toml"), "wire.study.toml: a study of the kind wire", "lab"),
+    "a study of noc": (("study", "noc.study.toml"), "noc.study.toml: a study of the kind noc", "noc"),
 }
-"""Commands that need the lab, by what their message names."""
+"""Commands that need another package: what their message names, and the extra that brings it."""
 
 STUDY = """kind = "curves"
 name = "own"
@@ -92,8 +109,29 @@ class Answers:
     by_command: Mapping[str, tuple[int, str, str]]
 
 
+WITHOUT_UNIX = """
+import os, signal, sys
+for module, name in (
+    (os, "sched_getaffinity"), (os, "O_NONBLOCK"), (os, "geteuid"), (signal, "SIGHUP"), (signal, "pthread_sigmask")
+):
+    delattr(module, name)
+sys.modules.update(dict.fromkeys(("fcntl", "resource", "pwd", "grp")))
+"""
+"""Takes away what Windows lacks; what its kernel does otherwise, this does not show."""
+
+
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with links to all that is installed but this project."""
+    folder = tmp_path_factory.mktemp("others")
+    for path in Path(sysconfig.get_path("purelib")).iterdir():
+        if "routecast" not in path.name and path.suffix != ".pth":
+            (folder / path.name).symlink_to(path)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def alone(others: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the core of the package, links to its extension and data, and a distribution of no wing."""
     folder = tmp_path_factory.mktemp("core")
     linked = {PACKAGE / "data", *PACKAGE.glob("_core*.so")}
@@ -105,6 +143,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(PACKAGE, folder / "routecast", ignore=left_out)
     for path in linked:
         (folder / "routecast" / path.name).symlink_to(path)
+    (folder / "others").symlink_to(others)
     metadata = folder / f"routecast-{routecast.__version__}.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: routecast\nVersion: {routecast.__version__}\n")
@@ -118,12 +157,12 @@ def inputs(folder: Path) -> None:
     (folder / "some.study.toml").write_text(STUDY)
 
 
-def answers(alone: Path, commands: Mapping[str, tuple[str, ...]], folder: Path) -> Answers:
+def answers(alone: Path, commands: Mapping[str, tuple[str, ...]], folder: Path, before: str = "") -> Answers:
     """Run commands of the core one after the other in a folder."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
+        [sys.executable, "-S", "-c", before + PROGRAM],
         input=json.dumps(commands),
-        env={**os.environ, "PYTHONPATH": str(alone), "COLUMNS": "80", "NO_COLOR": "1"},
+        env={**os.environ, "PYTHONPATH": f"{alone}:{alone / 'others'}", "COLUMNS": "80", "NO_COLOR": "1"},
         cwd=folder,
         capture_output=True,
         text=True,
@@ -156,6 +195,24 @@ def test_answers_are_those_of_the_whole_package(of_the_core: Answers, tmp_path: 
     assert (tmp_path / "page.html").read_text() == (of_the_core.folder / "page.html").read_text()
 
 
+def capture(packets: int) -> bytes:
+    """Return a capture of UDP packets, one each 2 us (draft-ietf-opsawg-pcap)."""
+    ip = bytes([0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2])
+    frame = bytes(12) + b"\x08\x00" + ip + struct.pack(">HHHH", 5000, 80, 26, 0) + bytes(18)
+    header = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
+    return header + b"".join(struct.pack("<IIII", 0, 2 * n, len(frame), len(frame)) + frame for n in range(packets))
+
+
+@pytest.mark.slow
+def test_the_core_calls_nothing_that_only_unix_has(alone: Path, tmp_path: Path) -> None:
+    inputs(tmp_path)
+    (tmp_path / "some.pcap").write_bytes(capture(100))
+    trace = ("simulate", ROUTER, "--arrivals", "some.pcap", "--duration", "1 ms", "--json")
+    commands = {**{name: COMMANDS[name] for name in ("solve", "simulate", "size of a file")}, "a capture": trace}
+    for name, (code, _, err) in answers(alone, commands, tmp_path, WITHOUT_UNIX).by_command.items():
+        assert code == 0, f"{name}: {err}"
+
+
 @pytest.mark.slow
 def test_the_list_of_commands_has_those_that_are_installed(of_the_core: Answers) -> None:
     whole, alone = completed("--help").stdout, of_the_core.by_command["list of commands"][1]
@@ -165,7 +222,38 @@ def test_the_list_of_commands_has_those_that_are_installed(of_the_core: Answers)
 
 
 @pytest.mark.slow
-def test_commands_that_measure_say_what_is_missing(alone: Path, tmp_path: Path) -> None:
-    for name, (code, _, err) in answers(alone, MEASURING, tmp_path).by_command.items():
-        assert code == 3, err
-        assert f"routecast: {name} needs the part of routecast that measures" in err
+def test_what_another_package_brings_is_named_with_the_line_that_installs_it(alone: Path, tmp_path: Path) -> None:
+    for kind in ("wire", "noc"):
+        (tmp_path / f"{kind}.study.toml").write_text(f'kind = "{kind}"\ntitle = "One of another package"\n')
+    (tmp_path / "np.router.toml").write_text('builder = "network_processor"\n')
+    commands = {name: command for name, (command, *_) in ABSENT.items()}
+    for name, (code, _, err) in answers(alone, commands, tmp_path).by_command.items():
+        _, subject, extra = ABSENT[name]
+        assert code == 3, f"{name}: {err}"
+        assert f"routecast: {subject} needs the package routecast-{extra}" in err
+        assert f"pip install 'routecast[{extra}]'" in err
+
+
+def test_the_list_of_what_each_extra_brings_is_that_of_the_declarations() -> None:
+    """Those of the lab's commands are in the panels of the command line."""
+    declared: dict[str, dict[str, set[str]]] = {}
+    for file in sorted((ROOT / "packages").glob("routecast-*/pyproject.toml")):
+        project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
+        names = declared[project["name"].removeprefix("routecast-")] = {
+            "commands": set(),
+            "files": set(),
+            "builders": set(),
+            "studies": set(),
+        }
+        for target in project["entry-points"]["routecast.wings"].values():
+            module, _, name = target.partition(":")
+            wing = getattr(import_module(module), name)
+            names["commands"] |= {command for commands in wing.commands.values() for command in commands}
+            names["files"] |= set(wing.schemas)
+            names["builders"] |= set(wing.builders)
+            names["studies"] |= set(wing.studies)
+    for name, target in ((name, target) for commands in PANELS.values() for name, target in commands.items()):
+        targets = [target] if isinstance(target, str) else [*target.commands.values()]
+        if all(each.startswith("lab.") for each in targets):
+            declared["lab"]["commands"].add(name)
+    assert {extra: {sort: set(names) for sort, names in sorts.items()} for extra, sorts in EXTRAS.items()} == declared

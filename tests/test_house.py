@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from house import room_of
+from house import files_below, room_of
 
 import routecast
 
@@ -18,7 +18,7 @@ RIDDLES = {"one", "found", "said", "asked", "told"}
 
 
 def modules() -> Iterator[tuple[Path, str, ast.Module]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path in files_below(PACKAGE, "*.py"):
         if "tests" in path.relative_to(PACKAGE).parts:
             continue
         text = path.read_text(encoding="utf-8")

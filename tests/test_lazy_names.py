@@ -8,12 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from house import files_below
 
 import routecast
 
 LAZY = [
     str(path.parent.relative_to(Path(routecast.__file__).parents[1])).replace("/", ".")
-    for path in sorted(Path(routecast.__file__).parent.rglob("__init__.py"))
+    for path in files_below(Path(routecast.__file__).parent, "__init__.py")
     if "lazy_names(" in path.read_text(encoding="utf-8")
 ]
 

@@ -7,28 +7,30 @@ A wing declares its parts as a :class:`Wing`, and an entry point of its distribu
 
 The core reads the declarations, and imports other modules of a wing only when they are used.
 
-The lab, ``routecast.lab``, measures: test beds, benchmarks, and the commands that need them. The core runs without it,
-and calls what its ``WING`` declares as ``parts``.
+Each wing is a package of its own below ``packages/``, which an extra installs: ``pip install 'routecast[noc]'``. The
+lab, ``routecast.lab``, measures: test beds, benchmarks, and the commands that need them. The core runs without it, and
+calls what its ``WING`` declares as ``parts``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from routecast.errors import EnvironmentProblem
 
 __all__ = [
     "ENTRY_POINTS",
+    "EXTRAS",
     "CommandGroup",
     "FileKind",
     "Wing",
     "data_folders",
+    "extra_of",
     "find_part",
     "not_installed",
     "require_part",
@@ -37,6 +39,28 @@ __all__ = [
 
 ENTRY_POINTS = "routecast.wings"
 """Group of the entry points of wings."""
+
+
+Sort = Literal["commands", "files", "builders", "studies"]
+"""What a package brings: commands, kinds of files, builders of router files, kinds of studies."""
+
+EXTRAS: Mapping[str, Mapping[Sort, Sequence[str]]] = {
+    "lab": {
+        "commands": ("benchmark", "doctor", "export", "import", "measure", "multistage", "testbed", "workload"),
+        "files": ("benchmark", "multistage", "testbed"),
+        "builders": (),
+        "studies": ("multistage", "wire"),
+    },
+    "noc": {"commands": ("noc",), "files": ("noc",), "builders": (), "studies": ("noc",)},
+    "plan": {
+        "commands": ("plan",),
+        "files": ("cluster", "placement", "processor"),
+        "builders": ("network_processor",),
+        "studies": ("cluster",),
+    },
+    "experiment": {"commands": ("experiment",), "files": ("experiment",), "builders": (), "studies": ("experiments",)},
+}
+"""What each extra brings, so that it can be named where it is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +85,8 @@ class Wing:
     """The parts of a wing; module names are relative to its package.
 
     ``commands`` are by panel of the help and by name. ``schemas`` and ``file_kinds`` are by the word before ``.toml``.
-    ``studies`` has ``package:Class`` of the document by the kind that a study file names. ``questions`` has the command
+    ``builders`` has ``module:Class`` that reads a router by the builder that its file names, ``studies`` has
+    ``package:Class`` of the document by the kind that a study file names. ``questions`` has the command
     that answers each question of users, and ``examples`` the arguments of commands that need some. ``thin_modules``
     have commands that :mod:`routecast.cli.thin` declares and runs. ``parts`` has ``module:function`` of what the core
     calls where the wing is installed, by name.
@@ -71,6 +96,7 @@ class Wing:
     commands: Mapping[str, Mapping[str, str | CommandGroup]] = field(default_factory=dict)
     file_kinds: Mapping[str, FileKind] = field(default_factory=dict)
     schemas: Mapping[str, str] = field(default_factory=dict)
+    builders: Mapping[str, str] = field(default_factory=dict)
     studies: Mapping[str, str] = field(default_factory=dict)
     questions: Mapping[str, str] = field(default_factory=dict)
     examples: Mapping[str, str] = field(default_factory=dict)
@@ -92,16 +118,9 @@ def wings() -> tuple[Wing, ...]:
     return tuple(entries[name].load() for name in sorted(entries))
 
 
-def _declared() -> Iterator[Wing]:
-    """Yield the lab, if it is installed, then the wings."""
-    if find_spec("routecast.lab") is not None:
-        yield import_module("routecast.lab.wing").WING
-    yield from wings()
-
-
 def find_part(name: str) -> Any | None:
-    """Return the function that the lab or a wing declares under this name, None if none does."""
-    for declared in _declared():
+    """Return the function or class that a wing declares as a part under this name, None if none does."""
+    for declared in wings():
         if target := declared.parts.get(name):
             module, _, function = target.partition(":")
             return getattr(import_module(f"{declared.package}.{module}"), function)
@@ -109,7 +128,7 @@ def find_part(name: str) -> Any | None:
 
 
 def require_part(name: str) -> Any:
-    """Return the function that the lab or a wing declares under this name.
+    """Return the function or class that a wing declares as a part under this name.
 
     Raises EnvironmentProblem: what is installed does not declare it.
     """
@@ -119,9 +138,16 @@ def require_part(name: str) -> Any:
     return function
 
 
-def not_installed(name: str) -> EnvironmentProblem:
-    """Return the error of a command or a part of one that the core alone does not have."""
-    return EnvironmentProblem(f"{name} needs the part of routecast that measures, which is not installed here")
+def extra_of(sort: Sort, name: str) -> str | None:
+    """Return the extra that brings what has this name, None if none does."""
+    return next((extra for extra, names in EXTRAS.items() if name in names[sort]), None)
+
+
+def not_installed(name: str, extra: str = "lab") -> EnvironmentProblem:
+    """Return the error of what an extra brings that is not installed, with the line that installs it."""
+    where = " (Linux)" if extra == "lab" else ""
+    package = f"the package routecast-{extra}{where}"
+    return EnvironmentProblem(f"{name} needs {package}, which is not installed: pip install 'routecast[{extra}]'")
 
 
 def data_folders(name: str) -> Iterator[Path]:

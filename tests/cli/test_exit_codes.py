@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
+from house import files_below
 
 import routecast
 from routecast.cli.run import run
@@ -24,7 +25,7 @@ def _says_why(before: ast.stmt | None) -> bool:
 def test_a_command_that_leaves_with_1_says_why_on_stderr() -> None:
     """An exception says it by itself; before a bare exit there is a remark, in its block or just above it."""
     silent = []
-    for path in sorted(Path(routecast.__file__).parent.rglob("*.py")):
+    for path in files_below(Path(routecast.__file__).parent, "*.py"):
         if path.parts[-2] == "tests":
             continue
         blocks = [

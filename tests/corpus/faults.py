@@ -20,10 +20,10 @@ from routecast.lab.testbed.reading import read_testbed
 from routecast.multistage.reading import read_multistage
 from routecast.noc.file import read_noc
 from routecast.plan.cluster.reading import read_cluster
+from routecast.plan.network_processor.catalogue import read_processor
 from routecast.plan.placement.reading import read_placement
 from routecast.power.files import read_power_model
 from routecast.router.files import read_router_and_load
-from routecast.router.network_processor.catalogue import read_processor
 from routecast.router.virtual.catalogue import read_technology
 from routecast.study.reading import read_study
 
@@ -65,8 +65,13 @@ Path_ = tuple[str | int, ...]
 
 def files() -> list[Path]:
     """The files that are changed: every example, every shipped study, some of each other kind."""
-    studies = sorted(_DATA.parent.glob("**/data/studies/*.study.toml"), key=lambda path: path.name)
-    return [*sorted((ROOT / "examples").glob("*.toml")), *studies, *(_DATA / each for each in _OTHERS)]
+    folders = (_DATA, *ROOT.glob("packages/*/routecast/*/data"))
+    studies = sorted(
+        (path for folder in folders for path in folder.glob("studies/*.study.toml")), key=lambda path: path.name
+    )
+    others = [folder / each for each in _OTHERS for folder in folders if (folder / each).exists()]
+    assert len(others) == len(_OTHERS)
+    return [*sorted((ROOT / "examples").glob("*.toml")), *studies, *others]
 
 
 def subject(file: Path) -> str:

@@ -1,4 +1,4 @@
-"""The wheel, built and installed once for all who run what a user would."""
+"""The wheels, built and installed once for all who run what a user would."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import fcntl
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -17,17 +17,17 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
-def wheel() -> Path:
+def wheels() -> Mapping[str, Path]:
+    """Return the wheels of all packages, by the name of the package."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     # The Python that runs this has made the environment that make uses, or is like it.
     subprocess.run(["make", "wheel", f"PYTHON={sys.executable}"], cwd=ROOT, env=environment, check=True)
-    (path,) = (ROOT / "dist").glob("*.whl")
-    return path
+    return {path.name.partition("-")[0].replace("_", "-"): path for path in (ROOT / "dist").glob("*.whl")}
 
 
 @pytest.fixture(scope="session")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of an environment that has the wheel and what it asks for, one for all processes of a run."""
+def installed(wheels: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment that has all wheels and what they ask for, one for all processes of a run."""
     base = tmp_path_factory.getbasetemp()
     room = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "installed"
     room.mkdir(exist_ok=True)
@@ -36,7 +36,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         if not (room / "done").exists():
             subprocess.run([sys.executable, "-m", "venv", "--clear", room / "venv"], check=True)
             pip = [room / "venv" / "bin" / "python", "-m", "pip"]
-            subprocess.run([*pip, "install", "--quiet", "--disable-pip-version-check", wheel], check=True)
+            subprocess.run([*pip, "install", "--quiet", "--disable-pip-version-check", *wheels.values()], check=True)
             (room / "done").touch()
     return room / "venv" / "bin"
 

@@ -22,7 +22,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 CORPUS = ROOT / "tests" / "corpus" / "study"
 VALIDATION = "docs/validation.md"
-NOC = "python/routecast/noc/docs/index.md"
+NOC = "packages/routecast-noc/routecast/noc/docs/index.md"
 
 Summary = Mapping[str, Any]
 """What ``routecast study NAME --json`` prints."""

@@ -1,11 +1,12 @@
-"""The wheel, as somebody meets it who has nothing else: installed in an empty environment, far from any checkout.
+"""The wheels, as somebody meets them who has nothing else: installed in an empty environment, far from any checkout.
 
-``make wheel`` builds it, and does nothing where it is built already.
+``make wheel`` builds them, and does nothing where they are built already.
 """
 
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import shlex
 import shutil
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,41 +42,54 @@ TRIAL = 'routecast measure --testbed namespaces --dut linux --load "10 kpps" --d
 NEEDED_FOR_THE_TESTER = 3  # exit code: the environment lacks something
 
 
-def test_the_files_that_a_wheel_takes_from_the_package_are_all_tracked_and_none_is_ignored() -> None:
+PACKAGES = {
+    "routecast": "python",
+    "routecast-experiment": "packages/routecast-experiment",
+    "routecast-lab": "packages/routecast-lab",
+    "routecast-noc": "packages/routecast-noc",
+    "routecast-plan": "packages/routecast-plan",
+}
+"""The folder of the sources of each package."""
+COMPILED = {"routecast": "_core", "routecast-lab": "lab/_lab", "routecast-noc": "noc/_noc"}
+"""The extension of packages that have one."""
+
+
+def package_files(name: str) -> list[str]:
+    """Return every file of a package that a wheel takes, by its path there; an extension is compiled."""
+    folder = ROOT / PACKAGES[name]
+    return sorted(
+        path.relative_to(folder).as_posix()
+        for path in (folder / "routecast").rglob("*")
+        if path.is_file()
+        and path.suffix != ".so"
+        and not {"__pycache__", "tests", "docs"} & {*path.relative_to(folder).parts}
+    )
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_the_files_that_a_wheel_takes_from_the_package_are_all_tracked_and_none_is_ignored(name: str) -> None:
     """Maturin takes what lies under python-source and git does not ignore; what git does not track is in no clone."""
     if shutil.which("git") is None or not (ROOT / ".git").exists():
         pytest.skip("needs git and a clone")
-    tracked = subprocess.run(
-        ["git", "ls-files", "python/routecast"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.split()
-    ignored = subprocess.run(
-        ["git", "ls-files", "--cached", "--ignored", "--exclude-standard", "python/routecast"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    ).stdout.split()  # fmt: skip
+    folder = f"{PACKAGES[name]}/routecast"
+    list_files = ["git", "ls-files", "--cached"]
+    tracked, ignored = (
+        subprocess.run(
+            [*list_files, *more, folder], cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout.split()
+        for more in ((), ("--ignored", "--exclude-standard"))
+    )
     assert ignored == []
-    assert {f"python/routecast/{name}" for name in package_files()} <= set(tracked)
+    assert {f"{PACKAGES[name]}/{file}" for file in package_files(name)} <= set(tracked)
 
 
 def test_a_wheel_is_named_and_started_as_the_package_is() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    cargo = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))
-    assert project["project"]["version"] == cargo["workspace"]["package"]["version"]
     assert project["tool"]["maturin"]["module-name"] == "routecast._core"
     module, _, name = project["project"]["scripts"]["routecast"].partition(":")
     assert callable(getattr(importlib.import_module(module), name))
     for file in ("README.md", *project["project"]["license-files"]):
         assert (ROOT / file).exists()
-
-
-def package_files() -> list[str]:
-    """Return every file of the package but the extension, which is compiled."""
-    return [
-        path.relative_to(ROOT / "python" / "routecast").as_posix()
-        for path in (ROOT / "python" / "routecast").rglob("*")
-        if path.is_file()
-        and path.suffix != ".so"
-        and not {"__pycache__", "tests", "docs"} & {*path.parts[len(ROOT.parts) :]}
-    ]
 
 
 @pytest.mark.parametrize("typed", TYPED)
@@ -102,31 +116,65 @@ def test_the_readme_gets_its_examples_before_it_uses_them() -> None:
 
 
 @pytest.mark.thorough
-def test_the_wheel_says_that_it_runs_on_any_linux_since_glibc_2_17(wheel: Path) -> None:
+@pytest.mark.parametrize("name", COMPILED)
+def test_a_wheel_with_an_extension_says_that_it_runs_on_any_linux_since_glibc_2_17(
+    name: str, wheels: Mapping[str, Path]
+) -> None:
     # PEP 600: the tag is the oldest glibc that has all symbols.
-    assert re.search(r"-abi3-.*manylinux_2_17_\w+\.whl$", wheel.name)
+    assert re.search(r"-abi3-.*manylinux_2_17_\w+\.whl$", wheels[name].name)
 
 
 @pytest.mark.thorough
-def test_the_wheel_asks_for_no_symbol_that_it_does_not_name_the_version_of(wheel: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", COMPILED)
+def test_a_wheel_asks_for_no_symbol_that_it_does_not_name_the_version_of(
+    name: str, wheels: Mapping[str, Path], tmp_path: Path
+) -> None:
     """What has no version is not in the oldest glibc (gettid is in none before 2.30), and no tag tells of it."""
-    with zipfile.ZipFile(wheel) as archive:
-        (library,) = [name for name in archive.namelist() if name.endswith(".so")]
+    with zipfile.ZipFile(wheels[name]) as archive:
+        (library,) = [file for file in archive.namelist() if file.endswith(".so")]
         archive.extract(library, tmp_path)
     symbols = subprocess.run(
         ["readelf", "--dyn-syms", "--wide", tmp_path / library], capture_output=True, text=True, check=True
     ).stdout
     wanted = re.findall(r" GLOBAL +DEFAULT +UND +(\S+)", symbols)
-    assert any("@GLIBC" in name for name in wanted)
-    assert [name for name in wanted if "@" not in name and not name.startswith(("Py", "_Py"))] == []
+    assert any("@GLIBC" in symbol for symbol in wanted)
+    assert [symbol for symbol in wanted if "@" not in symbol and not symbol.startswith(("Py", "_Py"))] == []
 
 
 @pytest.mark.thorough
-def test_the_wheel_holds_every_file_of_the_package_once(wheel: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        names = [name for name in archive.namelist() if name.startswith("routecast/")]
-    there = [f"routecast/{name}" for name in package_files()]
-    assert sorted(name for name in names if not name.endswith(".so")) == sorted(there)
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_wheel_holds_every_file_of_its_package_once_and_a_bill_of_its_crates(
+    name: str, wheels: Mapping[str, Path]
+) -> None:
+    with zipfile.ZipFile(wheels[name]) as archive:
+        files = archive.namelist()
+        bills = [json.loads(archive.read(file)) for file in files if "/sboms/" in file]
+    inside = sorted(file for file in files if file.startswith("routecast/"))
+    assert [file for file in inside if not file.endswith(".so")] == package_files(name)
+    assert len(inside) - len(package_files(name)) == (name in COMPILED)
+    assert [bill["bomFormat"] for bill in bills] == ["CycloneDX"] * (name in COMPILED)
+
+
+@pytest.mark.thorough
+def test_the_wheel_of_the_core_has_no_ebpf_and_answers_alone(wheels: Mapping[str, Path], tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheels["routecast"]) as archive:
+        (library,) = [file for file in archive.namelist() if file.endswith(".so")]
+        assert b"license\0GPL" not in archive.read(library)
+        assert b"xdp" not in archive.read(library)
+    python = tmp_path / "venv" / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    quiet = ["--quiet", "--disable-pip-version-check"]
+    subprocess.run([python, "-m", "pip", "install", *quiet, wheels["routecast"]], check=True)
+
+    def typed(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [python, "-I", "-m", "routecast", *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert typed("examples", "multicore").returncode == 0
+    assert typed("solve", "multicore.router.toml", "--json").returncode == 0
+    lacking = typed("doctor")
+    assert lacking.returncode == NEEDED_FOR_THE_TESTER
+    assert "pip install 'routecast[lab]'" in lacking.stderr
 
 
 @pytest.mark.thorough

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-core = pytest.importorskip("routecast._core", reason="the extension is not built")
+core = pytest.importorskip("routecast.lab._lab", reason="the extension is not built")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from routecast.hardware.model import Hardware
 from routecast.hardware.probe import Probed, hardware_of, probe
 from routecast.hardware.probe_facts import native
 
-core = pytest.importorskip("routecast._core", reason="the extension is not built")
+core = pytest.importorskip("routecast.lab._lab", reason="the extension is not built")
 
 
 def dependent_s(hardware: Hardware) -> list[float]:

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from in_process import completed
 
-import routecast
 from routecast.evaluate.simulate import Simulate
 from routecast.router.files import build_router, read_router_and_load
 
@@ -71,8 +70,7 @@ def explored(tmp_path_factory: pytest.TempPathFactory) -> Explored:
 def test_the_gallery_has_a_page_of_every_example(tmp_path: Path) -> None:
     done = completed("explore", "--gallery", tmp_path)
     assert done.returncode == 0, done.stderr
-    shipped = Path(routecast.__file__).parent / "data" / "examples"
-    names = {path.name.removesuffix(".router.toml") for path in shipped.glob("*.router.toml")}
+    names = {path.name.removesuffix(".router.toml") for path in EXAMPLES.glob("*.router.toml")}
     assert {path.stem for path in tmp_path.glob("*.html")} == names | {"index"}
 
 

@@ -1,5 +1,5 @@
 //! Adaptive routing of a grid, computed before the simulation: flow after flow takes the shortest path whose most
-//! loaded link is the least loaded so far (`GreedyPaths` in `python/routecast/noc/routing/policies.py` explains this
+//! loaded link is the least loaded so far (`GreedyPaths` in `packages/routecast-noc/routecast/noc/routing/policies.py` explains this
 //! interpretation of Li (2012)).
 //!
 //! The search for the best path of a flow goes backwards from its target over the rectangle of its two ends:

@@ -7,7 +7,7 @@ use pyo3::types::{PyBytes, PyDict};
 use routecast_captures::Options;
 use routecast_captures::error::CaptureError as Refusal;
 
-use crate::listen::listen;
+use routecast_listen::listen;
 
 pyo3::create_exception!(
     routecast._core,

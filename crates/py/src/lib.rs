@@ -1,28 +1,16 @@
-//! Python bindings: convert, call, convert. Everything they call is in `routecast-sim` and `routecast-captures`, and,
-//! by features, in `routecast-noc` (`noc`), `routecast-tester`, `routecast-multistage` and `routecast-probe` (`lab`).
+//! Python bindings: convert, call, convert. Everything they call is in `routecast-sim` and `routecast-captures`.
 //!
-//! Scenarios and requests come in and outcomes go out as JSON text, one schema for both sides. Simulations, trials
-//! and probes run on threads of their own without the interpreter lock, while the calling thread listens for signals
-//! and reports progress.
+//! Scenarios come in and outcomes go out as JSON text, one schema for both sides. Simulations run on threads of their
+//! own without the interpreter lock, while the calling thread listens for signals and reports progress.
 
 mod captures;
-mod listen;
-#[cfg(feature = "lab")]
-mod multistage;
-#[cfg(feature = "noc")]
-mod noc;
-#[cfg(feature = "lab")]
-mod probe;
-#[cfg(feature = "lab")]
-mod tester;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use routecast_listen::listen;
 use routecast_sim::recorded::Polls;
 use routecast_sim::replicate::Plan;
 use routecast_sim::{Scenario, SimError};
-
-use listen::listen;
 
 pyo3::create_exception!(
     routecast._core,
@@ -156,39 +144,5 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
     module.add_function(wrap_pyfunction!(captures::is_capture, module)?)?;
     module.add_function(wrap_pyfunction!(captures::read_recording, module)?)?;
-    #[cfg(feature = "noc")]
-    add_noc(module)?;
-    #[cfg(feature = "lab")]
-    add_lab(module)?;
     Ok(())
-}
-
-/// Networks on chip.
-#[cfg(feature = "noc")]
-fn add_noc(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("NocError", module.py().get_type::<noc::NocError>())?;
-    module.add_function(wrap_pyfunction!(noc::noc_greedy, module)?)?;
-    module.add_function(wrap_pyfunction!(noc::noc_simulate, module)?)
-}
-
-/// What measures.
-#[cfg(feature = "lab")]
-fn add_lab(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("TesterError", module.py().get_type::<tester::TesterError>())?;
-    module.add_class::<tester::Tester>()?;
-    module.add_class::<tester::XdpProgram>()?;
-    module.add_function(wrap_pyfunction!(tester::attach_xdp, module)?)?;
-    module.add_function(wrap_pyfunction!(tester::back_ends, module)?)?;
-    module.add_class::<multistage::FrameLoss>()?;
-    module.add_class::<multistage::LoadBalancer>()?;
-    module.add_class::<multistage::MemberGate>()?;
-    module.add_class::<multistage::NamespaceNetlink>()?;
-    module.add_function(wrap_pyfunction!(multistage::flow_row, module)?)?;
-    module.add_function(wrap_pyfunction!(multistage::flow_table, module)?)?;
-    module.add("ProbeError", module.py().get_type::<probe::ProbeError>())?;
-    module.add_function(wrap_pyfunction!(probe::probe_host, module)?)?;
-    module.add_function(wrap_pyfunction!(probe::run_function, module)?)?;
-    module.add_function(wrap_pyfunction!(probe::workload_kernels, module)?)?;
-    module.add_function(wrap_pyfunction!(probe::run_workload, module)?)?;
-    module.add_function(wrap_pyfunction!(probe::trace_workload, module)?)
 }

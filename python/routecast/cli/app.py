@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from routecast.cli.thin import with_typer_signature
-from routecast.wings import CommandGroup, not_installed, wings
+from routecast.wings import EXTRAS, CommandGroup, extra_of, not_installed, wings
 
 __all__ = ["app"]
 
@@ -127,7 +127,7 @@ class LazyCommand:
     @cached_property
     def _command(self) -> Any:
         if self.hidden:
-            raise not_installed(f"routecast {self.name}")
+            raise not_installed(f"routecast {self.name}", extra_of("commands", self.name) or "lab")
         parent = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False)
         if isinstance(self._target, CommandGroup):
             parent.add_typer(typer.Typer(no_args_is_help=True, help=self.help), name=self.name)
@@ -161,6 +161,9 @@ class Commands(TyperGroup):
             for package, panels in packages
             for name, target in panels.get(panel, {}).items()
         }
+        for extra, names in EXTRAS.items():
+            for name in names["commands"]:
+                self.commands.setdefault(name, LazyCommand(name, ":", f"routecast.{extra}.absent"))
 
 
 def _refuse_empty_path(process: Callable[..., object], parameter: Any, context: Any, value: Any) -> object:

@@ -137,13 +137,16 @@ def _study_page(file: str, *, command: str) -> Page:
 
 def _gallery(folder: Path) -> Path:
     """Write a page for each example router, and an index; return the index."""
-    import routecast
     from routecast.explore.views import gallery_page
     from routecast.quantity.bounded_file import read_text
     from routecast.quantity.whole_file import write_whole
     from routecast.show.page import render_page
+    from routecast.wings import data_folders
 
-    files = sorted((Path(routecast.__file__).parent / "data" / "examples").glob("*.router.toml"))
+    files = sorted(
+        (path for data_folder in data_folders("examples") for path in data_folder.glob("*.router.toml")),
+        key=lambda path: path.name,
+    )
     if folder.exists() and not folder.is_dir():
         raise FileProblem(str(folder), [Problem("--gallery", "is no folder")])
     folder.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,6 @@ _KINDS: Mapping[str, FileKind] = {
         frozenset({"builder"}),
     ),
     "study": FileKind("a study file", ("study",), frozenset({"title", "question"})),
-    "testbed": FileKind("a test bed file", ("testbed up", "measure --testbed"), frozenset({"kind", "port"})),
     "hardware": FileKind("a hardware file", ("hardware show",), frozenset({"cpu", "operation"})),
     "function": FileKind("a network function", ("function",), frozenset({"direction"})),
     # `power show` itself says what shows a router's watts.

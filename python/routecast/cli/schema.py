@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
 from importlib import import_module
@@ -11,19 +12,16 @@ import typer
 
 from routecast.cli.console import print_json
 from routecast.study.reading import study_schema, study_schema_names
-from routecast.wings import wings
+from routecast.wings import EXTRAS, not_installed, wings
 
 __all__ = ["Kind", "schema"]
 
 _CORE = {
     "router": "router.files:router_schema",
-    "testbed": "lab.testbed.reading:bed_schema",
     "hardware": "hardware.catalogue:hardware_schema",
-    "benchmark": "lab.benchmark.schema:benchmark_schema",
     "function": "function.catalogue:function_schema",
     "power": "power.files:power_schema",
     "virtualisation": "router.virtual.catalogue:technology_schema",
-    "processor": "router.network_processor.catalogue:processor_schema",
 }
 """Kinds of files that people write, and those that programs read, as ``module:function``."""
 
@@ -33,11 +31,18 @@ def _schema_of(package: str, target: str) -> dict[str, Any]:
     return getattr(import_module(f"{package}.{module}"), function)()  # type: ignore[no-any-return]
 
 
-_SCHEMAS = {
+def _refuse(kind: str, extra: str) -> dict[str, Any]:
+    raise not_installed(f"the schema of {kind}", extra)
+
+
+_SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     **{kind: partial(_schema_of, "routecast", target) for kind, target in _CORE.items()},
     **{kind: partial(_schema_of, wing.package, target) for wing in wings() for kind, target in wing.schemas.items()},
     **{name: partial(study_schema, name) for name in study_schema_names()},
 }
+for _extra, _names in EXTRAS.items():
+    for _kind in _names["files"]:
+        _SCHEMAS.setdefault(_kind, partial(_refuse, _kind, _extra))
 
 Kind = StrEnum("Kind", {kind.upper(): kind for kind in _SCHEMAS})  # type: ignore[misc]
 

@@ -18,11 +18,20 @@ from routecast.errors import EnvironmentProblem, ModelProblem, Problem, Routecas
 from routecast.hardware.catalogue import HOST
 from routecast.hardware.model import Hardware, Nic, Pcie
 from routecast.progress import ShareProgress
+from routecast.wings import require_part
 
 __all__ = ["Call", "clock", "cpu_name", "host_facts", "is_of_this_machine", "native", "network_cards", "packages"]
 
 Call = Literal["probe_host", "run_function", "run_workload", "trace_workload"]
-"""Functions of the compiled core that take and return JSON."""
+"""Functions of the compiled probe that take and return JSON."""
+
+_PARTS: Mapping[Call, str] = {
+    "probe_host": "a probe of this host",
+    "run_function": "a run of a network function",
+    "run_workload": "a run of a workload",
+    "trace_workload": "a trace of a workload",
+}
+"""Names of the lab's parts."""
 
 _SUBJECTS = {"probe_host": "probe", "run_function": "run of a function"}
 
@@ -33,17 +42,16 @@ _DEFECTS = ("panic", "outcome")
 
 
 def native(call: Call, request: Mapping[str, object], on_progress: ShareProgress | None = None) -> dict[str, Any]:
-    """Call a function of the compiled core and return its outcome, as plain data.
+    """Call a function of the compiled probe and return its outcome, as plain data.
 
     ``crates/probe`` documents the fields of ``request``. ``on_progress`` is called about every 50 ms. Raises
-    ModelProblem: the request is not possible; EnvironmentProblem: the machine lacks memory, a core or a right.
+    ModelProblem: the request is not possible; EnvironmentProblem: the lab is not installed, or the machine lacks
+    memory, a core or a right.
     """
-    from routecast import compiled
-
-    function = compiled.require(call)
+    function, failure = require_part(_PARTS[call]), require_part("errors of the probe")
     try:
         text = function(json.dumps(request, allow_nan=False), on_progress)
-    except compiled.ProbeError as error:
+    except failure as error:
         raise _problem(call, *error.args) from None
     outcome: dict[str, Any] = json.loads(text)
     return outcome

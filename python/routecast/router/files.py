@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Union
@@ -19,6 +19,7 @@ from routecast.quantity.toml_file import format_value, parse_toml, validated
 from routecast.router.check_load import check_load
 from routecast.router.load_table import LoadTable, load_of
 from routecast.router.model import Port, ResourcePool, RouterModel, TaskUnit
+from routecast.wings import extra_of, not_installed, wings
 
 __all__ = ["build_router", "parse_router", "read_router", "read_router_and_load", "router_schema", "router_table"]
 
@@ -45,15 +46,21 @@ _BUILDERS: Mapping[str, str] = {
     "virtual": "virtual.reading:VirtualRouter",
     "parallel": "virtual.reading:ParallelRouter",
     "multistage": "multistage.reading:MultistageRouter",
-    "network_processor": "network_processor.reading:NetworkProcessorRouter",
 }
 """Module and class that read the router of each builder; the module is imported when a file names the builder."""
 
 
-@lru_cache
+@cache
+def _builders() -> Mapping[str, str]:
+    """Return the module and the class of each builder, of this room and of the wings that are installed."""
+    own = {name: f"routecast.router.{target}" for name, target in _BUILDERS.items()}
+    return own | {name: f"{wing.package}.{target}" for wing in wings() for name, target in wing.builders.items()}
+
+
+@cache
 def _kind(builder: str) -> type:
-    module, _, name = _BUILDERS[builder].partition(":")
-    kind: type = getattr(import_module(f"routecast.router.{module}"), name)
+    module, _, name = _builders()[builder].partition(":")
+    kind: type = getattr(import_module(module), name)
     return extended(kind, (("builder", Literal[builder], field("Name of the builder")), _LOAD))
 
 
@@ -137,24 +144,27 @@ def build_router(
 def router_table(document: Mapping[str, Any], subject: str = "router file") -> type:
     """Return the class that reads a router file: that of its builder, or that of ports, pools and task units.
 
-    Raises FileProblem: the builder is unknown, or the file has neither a builder nor any of these tables.
+    Raises FileProblem: the builder is unknown, or the file has neither a builder nor any of these tables;
+    EnvironmentProblem: the builder is of a package that is not installed.
     """
     if "builder" not in document:
         if not {"port", "task", "pool"} & document.keys():
-            known = ", ".join(f'"{name}"' for name in _BUILDERS)
+            known = ", ".join(f'"{name}"' for name in _builders())
             message = f"is missing: name one of {known}, or give the tables [[port]], [[pool]] and [[task]]"
             raise FileProblem(subject, [Problem("builder", message)])
         return _EXPLICIT
     builder = document["builder"]
-    if not isinstance(builder, str) or builder not in _BUILDERS:
-        message = f"got {format_value(builder)}: {did_you_mean(str(builder), _BUILDERS)}"
+    if not isinstance(builder, str) or builder not in _builders():
+        if extra := extra_of("builders", str(builder)):
+            raise not_installed(f'{subject}: builder = "{builder}"', extra)
+        message = f"got {format_value(builder)}: {did_you_mean(str(builder), _builders())}"
         raise FileProblem(subject, [Problem("builder", message)])
     return _kind(builder)
 
 
 def router_schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of router files, with units and meanings as descriptions."""
-    schema = schema_of(Union[_EXPLICIT, *map(_kind, _BUILDERS)])
+    schema = schema_of(Union[_EXPLICIT, *map(_kind, _builders())])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "routecast router file",

@@ -1,6 +1,6 @@
 """Read a study of one of the kinds, by name or from a file.
 
-A kind of study is a package of this room, of the lab or of a wing. Its ``document`` declares the file, ``answer`` of
+A kind of study is a package of this room or of a wing. Its ``document`` declares the file, ``answer`` of
 its ``run`` turns a run into a result, and its ``views`` have ``page`` and ``terminal_summary`` of a result. One module
 may hold all of them. They are imported when a study of the kind is read or run.
 """
@@ -23,7 +23,7 @@ from routecast.quantity.toml_file import parse_toml, validated
 from routecast.study.document import StudyDocument, StudyFile
 from routecast.study.prior_knowledge import prior_knowledge_problems
 from routecast.study.titles import with_filled_titles
-from routecast.wings import wings
+from routecast.wings import extra_of, not_installed, wings
 
 __all__ = [
     "KINDS",
@@ -41,15 +41,11 @@ SUFFIX = ".study.toml"
 
 KINDS: Mapping[str, str] = {
     "tables": "Study",
-    "wire": "routecast.lab.study:WireStudy",
     "functions": "FunctionStudy",
     "napi": "NapiStudy",
     "curves": "CurveStudy",
 }
-"""The document class of each kind of this package, ``package:Class`` of a kind elsewhere.
-
-A file without ``kind`` has the first kind.
-"""
+"""The document class of each kind of this package; a file without ``kind`` has the first kind."""
 
 DEFAULT = next(iter(KINDS))
 
@@ -57,10 +53,7 @@ DEFAULT = next(iter(KINDS))
 @cache
 def _packages() -> Mapping[str, tuple[str, str]]:
     """Return the package and the document class of each kind."""
-    packages = {}
-    for kind, target in KINDS.items():
-        package, _, document = target.rpartition(":")
-        packages[kind] = (package or f"routecast.study.{kind}", document)
+    packages = {kind: (f"routecast.study.{kind}", document) for kind, document in KINDS.items()}
     for wing in wings():
         for kind, target in wing.studies.items():
             package, _, document = target.partition(":")
@@ -109,10 +102,14 @@ def read_study(path: Path) -> StudyFile[Any]:
     ------
     routecast.errors.FileProblem
         The file is not TOML, or not a study.
+    routecast.errors.EnvironmentProblem
+        The kind of study is of a package that is not installed.
     """
     written = with_filled_titles(parse_toml(read_text(path, kind="study"), str(path)))
     kind = written.get("kind")
     is_known = isinstance(kind, str) and kind in _packages()
+    if isinstance(kind, str) and not is_known and (extra := extra_of("studies", kind)):
+        raise not_installed(f"{path}: a study of the kind {kind}", extra)
     study = validated(_document_of(str(kind) if is_known else DEFAULT), written, str(path))
     problems = [*study.problems(path.parent), *prior_knowledge_problems(study.groups(), study.prior_knowledge)]
     if problems:

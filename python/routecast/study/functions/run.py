@@ -18,7 +18,7 @@ from routecast.function.catalogue import read_function
 from routecast.function.estimate import Estimate, estimate
 from routecast.hardware.catalogue import read_hardware, write_hardware
 from routecast.hardware.model import Hardware, MeasuredFunction
-from routecast.hardware.probe_facts import is_of_this_machine
+from routecast.hardware.probe_facts import is_of_this_machine, native
 from routecast.load.popularity import Popularity
 from routecast.progress import ShareProgress
 from routecast.quantity.comparison import ComparedRow, ErrorSummary, held_out
@@ -222,8 +222,6 @@ class LocalBench:
 
     def run(self, point: FunctionPoint, seed: int, *, hand_loop: bool) -> RepeatedRun:
         """Run on the study's core."""
-        from routecast import compiled
-
         popularity = Popularity.parse(point.traffic)
         request: dict[str, Any] = {
             "function": point.function,
@@ -238,7 +236,7 @@ class LocalBench:
             "seed": seed,
             "hand_loop": hand_loop,
         }
-        outcome = json.loads(compiled.run_function(json.dumps(request), None))
+        outcome = native("run_function", request)
         hand = {key: math.nan if ns is None else ns * 1e-9 for key, ns in (outcome.get("hand_loop") or {}).items()}
         return RepeatedRun(
             cycles=float(outcome["cycles_per_packet"]),
