@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve
-from routecast.evaluate.solve._burst_bounds import _burst_of_cycle
+from routecast.evaluate.solve._burst_bounds import burst_of_cycle
 from routecast.load import FlowSet, OfferedLoad
 from routecast.router import Activation, ServiceCost, multicore
 
@@ -20,7 +20,7 @@ from routecast.router import Activation, ServiceCost, multicore
 @given(st.lists(st.booleans(), min_size=1, max_size=24).filter(any))
 def test_no_interval_of_a_cycle_has_more_frames_than_burst_and_rate_say(pattern: list[bool]) -> None:
     taken = [place for place, is_own in enumerate(pattern) if is_own]
-    burst, length = _burst_of_cycle(taken, len(pattern)), len(pattern)
+    burst, length = burst_of_cycle(taken, len(pattern)), len(pattern)
     share = len(taken) / length
     own = np.tile(np.array(pattern, dtype=float), 3)
     counts = np.concatenate([[0.0], np.cumsum(own)])

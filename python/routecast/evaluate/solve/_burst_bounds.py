@@ -29,7 +29,7 @@ from routecast.evaluate.solve.fluid import Fluid
 from routecast.load.offered import line_rate_pps
 from routecast.router.model import ResourcePool
 
-__all__ = ["fitting_places"]
+__all__ = ["burst_of_cycle", "fitting_places", "most_contention"]
 
 _MAX_STREAMS, _MAX_FLOWS, _MAX_CYCLES = 512, 4096, 4
 _FULL = 1.0 + 1e-9
@@ -151,7 +151,7 @@ class _Walk:
             return math.inf
         frequency_hz = pools[0].frequency_hz if pools else None
         longest = max(task.service.mean_s(size, frequency_hz=frequency_hz) for size in fluid.load.frames.share_by_bytes)
-        contention = max((_most_contention(pool) for pool in pools), default=1.0)
+        contention = max((most_contention(pool) for pool in pools), default=1.0)
         return longest * cost.slowdown * slowest_over_mean(task, fluid.model, cost) * contention
 
     def _away_s(self, index: int) -> float:
@@ -163,11 +163,11 @@ class _Walk:
             return math.inf
         wakeup_s = task.activation.wakeup.average_s if task.activation.wakeup is not None else 0.0
         pools = [self.fluid.model.pool(need.pool) for need in task.needs]
-        slower = max((_most_contention(pool) for pool in pools), default=1.0)
+        slower = max((most_contention(pool) for pool in pools), default=1.0)
         return wakeup_s + cost.moderation_s + cost.interrupt_s * slower
 
 
-def _most_contention(pool: ResourcePool) -> float:
+def most_contention(pool: ResourcePool) -> float:
     """Return the greatest contention factor of a pool with any number of busy units."""
     return 1.0 if pool.contention.is_none else max(pool.contention.factor(float(k)) for k in range(1, pool.units + 1))
 
@@ -195,15 +195,15 @@ def _bursts_behind_links(fluid: Fluid) -> Vector | None:
         cycle[flow.ingress] += 1
     if len(places) != len(graph.share):
         return None
-    return np.array([_burst_of_cycle(taken, cycle[key[0]]) + late[key[0]] for key, taken in places.items()])
+    return np.array([burst_of_cycle(taken, cycle[key[0]]) + late[key[0]] for key, taken in places.items()])
 
 
-def _burst_of_cycle(taken: Sequence[int], length: int) -> float:
+def burst_of_cycle(taken: Sequence[int], length: int) -> float:
     """Return the burst, in frames, of the frames at these places of a cycle of frames at equal gaps.
 
     Examples
     --------
-    >>> _burst_of_cycle([0, 2, 4, 6], 8), _burst_of_cycle([0, 1], 8)
+    >>> burst_of_cycle([0, 2, 4, 6], 8), burst_of_cycle([0, 1], 8)
     (1.0, 1.75)
     """
     share = len(taken) / length

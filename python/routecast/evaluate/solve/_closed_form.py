@@ -32,6 +32,7 @@ from routecast.quantity import format_duration, format_pps, format_ratio
 from routecast.router.check_load import check_load
 from routecast.router.model import ResourcePool, RouterModel
 
+BURSTS_LEFT_OUT = "the losses of such bursts are left out"
 _FULL = 1.0 - 1e-9
 _SURE = 1.0 - 1e-9
 _NEVER = 1e-9
@@ -291,7 +292,7 @@ def _notes_on_bursts(machine: ThreadMachine, steady: Steady) -> list[str]:
         return []
     return [
         f"{_quoted(sorted(places))}: one poll or turn of the task unit before can bring more frames than its queue "
-        "holds; the losses of such bursts are left out; simulate"
+        f"holds; {BURSTS_LEFT_OUT}; simulate"
     ]
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from routecast.errors import EnvironmentProblem, RoutecastError
-from routecast.evaluate.solve._closed_form import Solve, lossless_pps
+from routecast.evaluate.solve._closed_form import BURSTS_LEFT_OUT, Solve, lossless_pps
+from routecast.evaluate.solve._whole_busy_period import surely_lossless_pps
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
 from routecast.quantity.schema import field, value
@@ -60,6 +61,9 @@ def throughput_of(model: RouterModel, load: OfferedLoad) -> Throughput:
             return None
         if trial.loss_ratio > _NO_LOSS_RATIO:
             return True
+        if left_out := next((note for note in trial.notes if BURSTS_LEFT_OUT in note), ""):
+            reasons[rate_pps] = left_out
+            return None
         return None if trial.interval.get("loss_ratio", (0.0, 0.0))[1] > _MAX_CHANCE_RATIO else False
 
     low, high = 0.0, most_pps * _BELOW_OVERLOAD
@@ -72,8 +76,10 @@ def throughput_of(model: RouterModel, load: OfferedLoad) -> Throughput:
     if low > 0.0 and (above_pps > most_pps or loses(above_pps)):
         return Throughput(rate_pps=low, overloads_nothing_pps=most_pps)
     why = reasons.get(high) or next(iter(reasons.values()), "the loss by chance is only bounded")
+    sure_pps = surely_lossless_pps(model, load, high if low > 0.0 else most_pps * _BELOW_OVERLOAD)
+    rates_pps = [rate for rate in (low, sure_pps) if rate > 0.0]
     return Throughput(
-        rate_pps=low if low > 0.0 else math.nan, overloads_nothing_pps=most_pps, is_at_least=True, reason=why
+        rate_pps=max(rates_pps, default=math.nan), overloads_nothing_pps=most_pps, is_at_least=True, reason=why
     )
 
 
