@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -402,8 +402,8 @@ class _Bounds:
         servers = sum(count for _, count in emitters)
         if servers > room_frames or not emitters:
             return 1.0 if emitters else 0.0
-        frames = np.arange(room_frames, room_frames + _MAX_FRAMES)
-        ways = _log_gamma(frames + 1.0) - _log_gamma(servers) - _log_gamma(frames - servers + 2.0)
+        frames = np.arange(room_frames, room_frames + _MAX_FRAMES, dtype=np.float64)
+        ways = _log_ways(frames, servers - 1)
         theta = np.geomspace(1e-2, 1e4, _GRID) / longest_s
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             each = np.max([_log_moments_of(self._least_service(index), -theta) for index, _ in emitters], axis=0)
@@ -507,7 +507,7 @@ class _Bounds:
         return _work_of(self.graph.tasks[node], self.model, frame_bytes)
 
 
-def _streams(load: OfferedLoad, kinds: set[str]) -> list[tuple[int, int, int, int]]:
+def _streams(load: OfferedLoad, kinds: Set[str]) -> list[tuple[int, int, int, int]]:
     return list(dict.fromkeys(stream_of(flow, number, kinds) for number, flow in enumerate(load.flows.flows)))
 
 
@@ -620,7 +620,8 @@ def _log_moments_of(time: RandomTime, theta: Vector) -> Vector:
             parts = []
             for low_s, high_s in zip(time.quantiles_s[:-1], time.quantiles_s[1:], strict=True):
                 parts.append(theta * low_s + _log_mean_exp(theta * (high_s - low_s)))
-            return np.logaddexp.reduce(np.array(parts), axis=0) - math.log(len(parts))
+            logs: Vector = np.logaddexp.reduce(np.array(parts), axis=0) - math.log(len(parts))
+            return logs
         scaled, scv = theta * time.mean_s, time.squared_cv
         if time.variation == "uniform":
             half = math.sqrt(3.0 * scv)
@@ -634,11 +635,14 @@ def _log_moments_of(time: RandomTime, theta: Vector) -> Vector:
             is_finite = (first > 0.0) & (second > 0.0)
             return np.where(is_finite, np.log(p / first + (1.0 - p) / np.where(second > 0.0, second, 1.0)), np.inf)
         factors, chances = _points(time.squared_cv, above=bool((theta >= 0.0).all()))
-        return np.logaddexp.reduce(scaled[None, :] * factors[:, None] + np.log(chances)[:, None], axis=0)
+        bound: Vector = np.logaddexp.reduce(scaled[None, :] * factors[:, None] + np.log(chances)[:, None], axis=0)
+        return bound
 
 
-def _log_gamma(number: Vector | float) -> Vector:
-    return np.vectorize(math.lgamma, otypes=[float])(number)
+def _log_ways(most: Vector, chosen: int) -> Vector:
+    """Return the logarithms of the binomial coefficients ``C(n, chosen)``."""
+    fixed = math.lgamma(chosen + 1.0)
+    return np.array([math.lgamma(n + 1.0) - fixed - math.lgamma(n - chosen + 1.0) for n in most.tolist()])
 
 
 @lru_cache(maxsize=64)
