@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,10 +23,10 @@ from routecast.progress import Progress, ShareProgress
 if TYPE_CHECKING:
     from routecast.calibration.until import KnownRouter
     from routecast.evaluate.points import Point
-    from routecast.evaluate.ramp import RampResult
+    from routecast.evaluate.ramp import Ramp, RampResult
     from routecast.evaluate.trial import Trial
     from routecast.lab.testbed.measure import Measure
-    from routecast.lab.testbed.metrics_server import SliceRates
+    from routecast.lab.testbed.metrics_server import RunningMeasurement, SliceRates
     from routecast.load.offered import OfferedLoad
 
 __all__ = ["measure"]
@@ -143,13 +143,10 @@ TestbedOption = Annotated[
 ]
 
 
-@grouped
-def measure(
-    *,
-    testbed: TestbedOption,
-    device: DeviceOptions,
-    power: PowerOption = None,
-    load: LoadOptions,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendingOptions:
+    """How the frames of a trial are addressed and sent."""
+
     bidirectional: Annotated[
         bool,
         typer.Option(
@@ -157,43 +154,48 @@ def measure(
             help="Send both ways: every other flow goes the other way (RFC 2544 sec. 14).",
             rich_help_panel="Offered load",
         ),
-    ] = False,
+    ] = False
     duration: Annotated[
         str | None,
         typer.Option(
             "--duration", metavar="TIME", help="For how long frames are sent; 500 ms, or as long as a recording."
         ),
-    ] = None,
-    seed: Seed = 1,
-    ip_version: Annotated[int, _address_option("--ip-version", min=4, max=6, help="4 or 6.")] = 4,
+    ] = None
+    seed: Seed = 1
+    ip_version: Annotated[int, _address_option("--ip-version", min=4, max=6, help="4 or 6.")] = 4
     networks: Annotated[
         int,
         _address_option(
             "--networks", min=1, max=256, help="Destination networks at random (RFC 2544 sec. 12: 1, then 256)."
         ),
-    ] = 1,
+    ] = 1
     rfc2544_phases: Annotated[
         bool,
         _address_option(
             "--rfc2544-phases",
             help="Pause around the trial as RFC 2544 sec. 23 asks for: 2 s before, 2 s and 5 s after it.",
         ),
-    ] = False,
+    ] = False
     slices: Annotated[
         str | None,
         typer.Option(
             "--slices", metavar="TIME", help="Send in pieces of at most this length, and add their counts up."
         ),
-    ] = None,
-    retries: Annotated[int, typer.Option("--retries", min=0, help="How often an invalid trial is run again.")] = 2,
-    cores: CoresOption = None,
-    back_end: Annotated[
-        str, typer.Option("--back-end", help="How frames are sent: auto, live, af_xdp, af_packet.")
-    ] = "auto",
-    over_time: OverTimeOptions,
+    ] = None
+    retries: Annotated[int, typer.Option("--retries", min=0, help="How often an invalid trial is run again.")] = 2
+    cores: CoresOption = None
+    back_end: Annotated[str, typer.Option("--back-end", help="How frames are sent: auto, live, af_xdp, af_packet.")] = (
+        "auto"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveOptions:
+    """Reports of each second while the trial runs."""
+
     live: Annotated[
         bool, typer.Option("--live", help="Say rates, loss and latency each second; the trial is sent in such slices.")
-    ] = False,
+    ] = False
     prometheus: Annotated[
         int | None,
         typer.Option(
@@ -203,7 +205,166 @@ def measure(
             max=65_535,
             help="Serve them each second at http://127.0.0.1:PORT/metrics while the trial runs.",
         ),
-    ] = None,
+    ] = None
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether the trial is reported each second."""
+        return self.live or self.prometheus is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UntilOptions:
+    """The precision of the forwarding rates to reach, and the measurements that may be spent on it."""
+
+    until: Annotated[
+        str | None,
+        _until_option(
+            "--until",
+            metavar="RATIO",
+            help='Measure in overload until the rates at RFC 2544\'s frame sizes are known: "5%" is ±5 %, with 95 %.',
+        ),
+    ] = None
+    max_measurements: Annotated[int, _until_option("--most", min=8, help="Measurements to make at most.")] = 200
+    spread: Annotated[
+        str,
+        _until_option(
+            "--spread",
+            metavar="TIME",
+            help="Spread eight repetitions at the smallest frames over this: what shares the machine comes and goes.",
+        ),
+    ] = "60 s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """The options of ``measure`` that decide what is sent, and through what."""
+
+    testbed: str
+    device: DeviceOptions
+    power: str | None
+    load: LoadOptions
+    sending: SendingOptions
+    over_time: OverTimeOptions
+    reports: LiveOptions
+    ramp: Ramp | None
+    until_ratio: float | None
+
+    @property
+    def is_search(self) -> bool:
+        """Whether the maximum forwarding rate is searched, because no option gives a load."""
+        has_load = self.load.load is not None or self.load.is_recording
+        return not has_load and self.until_ratio is None and self.ramp is None
+
+    def refuse_contradictions(self, ramp: str | None) -> None:
+        """Raise QuantityProblem if an option has no meaning beside another one; ``ramp``: as it was given."""
+        from routecast.errors import QuantityProblem
+
+        load, is_search, is_until = self.load, self.is_search, self.until_ratio is not None
+        if self.ramp and (load.load or is_until or self.over_time.is_wanted or self.sending.slices):
+            message = "--ramp brings its own load: leave out --load, --until, --slices, --over-time"
+            raise QuantityProblem(str(ramp), message)
+        if load.is_recording and (load.load or load.frame or self.ramp or is_until):
+            message = "a recording brings its rate and frames: leave out --load, --frame, --ramp and --until"
+            raise QuantityProblem(str(load.arrivals), message)
+        if self.reports.is_wanted and (is_search or is_until or self.ramp is not None):
+            raise QuantityProblem("", "--live and --prometheus are for one load: give a rate with --load")
+        if is_search and self.over_time.is_wanted:
+            message = 'figures over time are of one load: give a rate with --load, e.g. --load "200 kpps"'
+            raise QuantityProblem("", message)
+        if self.sending.cores is not None and not is_search:
+            message = (
+                "--cores is for the maximum forwarding rate: leave out --load and --until, or give --dut-option cores=2"
+            )
+            raise QuantityProblem(self.sending.cores, message)
+        if is_until and not (load.load is None and load.frame is None and not self.over_time.is_wanted):
+            raise QuantityProblem("", "--until picks frames and loads: leave out --load, --frame and figures over time")
+        if self.sending.ip_version not in {4, 6}:
+            ip_version = self.sending.ip_version
+            raise QuantityProblem(str(ip_version), f"--ip-version {ip_version}: write 4 or 6")
+
+    def with_enough_flows(self, max_cores: int) -> _Request:
+        """Return the request with a number of flows that gives work to all cores and directions.
+
+        Raises QuantityProblem: the given number is below that of the cores.
+        """
+        from routecast.errors import QuantityProblem
+
+        flows = self.load.flows
+        min_flows = 2 if self.sending.bidirectional else 1
+        if max_cores > 1:
+            if flows is not None and flows < max_cores:
+                message = f"--flows {flows}: fewer than {max_cores} cores, some of which would have no work"
+                raise QuantityProblem(str(flows), message)
+            min_flows = FLOWS_OF_SEVERAL_CORES
+        # A recording has as many flows as it names.
+        return replace(self, load=replace(self.load, flows=flows or (None if self.load.is_recording else min_flows)))
+
+    def offered(self, **changes: Any) -> OfferedLoad:
+        """Return the load of the options after ``changes`` of :class:`LoadOptions`."""
+        load = replace(self.load, **changes).offered(None, ports=2, seed=self.sending.seed)
+        return _one_way(load, bidirectional=self.sending.bidirectional)
+
+    def load_and_duration_s(self) -> tuple[OfferedLoad, float]:
+        """Return the load of the trial and its duration in seconds; a search starts with this load."""
+        from routecast.quantity import parse_duration_s
+
+        is_recording = self.load.is_recording
+        offered = self.offered() if is_recording else self.offered(load=self.load.load or _FIRST_LOAD)
+        if self.sending.duration is None and offered.arrivals.trace is not None:
+            duration_s = offered.arrivals.trace.length_s
+        else:
+            duration_s = parse_duration_s(self.sending.duration or _DURATION)
+        return (self.ramp.of(offered), self.ramp.duration_s) if self.ramp else (offered, duration_s)
+
+    def open_bed(
+        self,
+        running: RunningMeasurement,
+        *,
+        device_options: Mapping[str, object] | None = None,
+        on_progress: ShareProgress | None = None,
+    ) -> AbstractContextManager[Measure]:
+        """Open the test bed with further options of the device; ``running`` gets the counts of each second."""
+        from routecast.lab.testbed import Phases, open_testbed
+        from routecast.quantity import parse_duration_s
+
+        sending, bed = self.sending, self.device.bed()
+        slices = sending.slices or ("1 s" if self.reports.is_wanted else None)
+
+        def report_second(second: SliceRates) -> None:
+            if running.is_repetition:
+                remark("the trial was invalid and is run again")
+            if self.reports.live:
+                remark(second.describe())
+
+        return open_testbed(
+            self.testbed,
+            **{**bed, "options": {**bed["options"], **(device_options or {})}},
+            on_remark=remark,
+            power=self.power,
+            seed=sending.seed,
+            version=6 if sending.ip_version == 6 else 4,
+            networks=sending.networks,
+            phases=Phases.rfc2544() if sending.rfc2544_phases else Phases(),
+            retries=sending.retries,
+            slice_s=parse_duration_s(slices) if slices else None,
+            over_time=self.over_time.is_wanted or self.ramp is not None,
+            back_end=sending.back_end,
+            on_progress=on_progress or (lambda _: None),
+            on_slice=(lambda counts: report_second(running.add(counts))) if self.reports.is_wanted else None,
+        )
+
+
+@grouped
+def measure(
+    *,
+    testbed: TestbedOption,
+    device: DeviceOptions,
+    power: PowerOption = None,
+    load: LoadOptions,
+    sending: SendingOptions,
+    over_time: OverTimeOptions,
+    reports: LiveOptions,
     ramp: Annotated[
         str | None,
         typer.Option(
@@ -212,23 +373,7 @@ def measure(
             help='Let the load grow during the trial: "100 kpps..2 Mpps over 10 s"; instead of --load and --duration.',
         ),
     ] = None,
-    until: Annotated[
-        str | None,
-        _until_option(
-            "--until",
-            metavar="RATIO",
-            help='Measure in overload until the rates at RFC 2544\'s frame sizes are known: "5%" is ±5 %, with 95 %.',
-        ),
-    ] = None,
-    max_measurements: Annotated[int, _until_option("--most", min=8, help="Measurements to make at most.")] = 200,
-    spread: Annotated[
-        str,
-        _until_option(
-            "--spread",
-            metavar="TIME",
-            help="Spread eight repetitions at the smallest frames over this: what shares the machine comes and goes.",
-        ),
-    ] = "60 s",
+    precision: UntilOptions,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -246,131 +391,108 @@ def measure(
     reasons. With --until, each of many trials is where it is expected to narrow the rates most. The command exits with
     1 after a lower bound, an invalid trial, or too few trials for --until.
     """
-    from routecast.errors import CriterionFailed, EnvironmentProblem, QuantityProblem
-    from routecast.evaluate.ramp import Ramp, RampResult
-    from routecast.lab.testbed import Phases, open_testbed
-    from routecast.lab.testbed.metrics_server import MetricsServer, RunningMeasurement
-    from routecast.quantity import format_duration, parse_duration_s, parse_ratio
+    from routecast.evaluate.ramp import Ramp
+    from routecast.lab.testbed.metrics_server import RunningMeasurement
+    from routecast.quantity import parse_ratio
 
     check_figure_file(over_time.figure)
-    until_ratio = parse_ratio(until) if until else None
-    climbing = Ramp.parse(ramp) if ramp else None
-    if climbing and (load.load or until_ratio is not None or over_time.is_wanted or slices):
-        raise QuantityProblem(str(ramp), "--ramp brings its own load: leave out --load, --until, --slices, --over-time")
-    is_recording = load.is_recording
-    if is_recording and (load.load or load.frame or climbing or until_ratio is not None):
-        message = "a recording brings its rate and frames: leave out --load, --frame, --ramp and --until"
-        raise QuantityProblem(str(load.arrivals), message)
-    is_search = load.load is None and until_ratio is None and climbing is None and not is_recording
-    is_live = live or prometheus is not None
-    if is_live and (is_search or until_ratio is not None or climbing is not None):
-        raise QuantityProblem("", "--live and --prometheus are for one load: give a rate with --load")
-    slices = slices or ("1 s" if is_live else None)
-    if is_search and over_time.is_wanted:
-        raise QuantityProblem("", 'figures over time are of one load: give a rate with --load, e.g. --load "200 kpps"')
-    if cores is not None and not is_search:
-        message = (
-            "--cores is for the maximum forwarding rate: leave out --load and --until, or give --dut-option cores=2"
-        )
-        raise QuantityProblem(cores, message)
-    if until_ratio is not None and not (load.load is None and load.frame is None and not over_time.is_wanted):
-        raise QuantityProblem("", "--until picks frames and loads: leave out --load, --frame and figures over time")
-    if ip_version not in {4, 6}:
-        raise QuantityProblem(str(ip_version), f"--ip-version {ip_version}: write 4 or 6")
-
-    counts = core_counts(cores, testbed, device=device.dut, options=device.settings())
-    min_flows = 2 if bidirectional else 1
-    most_cores = max(count or 1 for count, _ in counts)
-    if most_cores > 1:
-        if load.flows is not None and load.flows < most_cores:
-            message = f"--flows {load.flows}: fewer than {most_cores} cores, some of which would have no work"
-            raise QuantityProblem(str(load.flows), message)
-        min_flows = FLOWS_OF_SEVERAL_CORES
-
-    def offer(**changes: Any) -> OfferedLoad:
-        # A recording has as many flows as it names.
-        options = replace(load, flows=load.flows or (None if is_recording else min_flows), **changes)
-        return _one_way(options.offered(None, ports=2, seed=seed), bidirectional=bidirectional)
-
-    offered = offer() if is_recording else offer(load=load.load or _FIRST_LOAD)
-    if duration is None and offered.arrivals.trace is not None:
-        duration_s = offered.arrivals.trace.length_s
-    else:
-        duration_s = parse_duration_s(duration or _DURATION)
-    if climbing:
-        offered, duration_s = climbing.of(offered), climbing.duration_s
-    instants = over_time.instants(duration_s)
-    version: Literal[4, 6] = 6 if ip_version == 6 else 4
-
-    bed = device.bed()
-
-    def open_bed(device_options: Mapping[str, object], on_progress: ShareProgress) -> AbstractContextManager[Measure]:
-        return open_testbed(
-            testbed,
-            **{**bed, "options": {**bed["options"], **device_options}},
-            on_remark=remark,
-            power=power,
-            seed=seed,
-            version=version,
-            networks=networks,
-            phases=Phases.rfc2544() if rfc2544_phases else Phases(),
-            retries=retries,
-            slice_s=parse_duration_s(slices) if slices else None,
-            over_time=over_time.is_wanted or climbing is not None,
-            back_end=back_end,
-            on_progress=on_progress,
-            on_slice=(lambda counts: report_second(running.add(counts))) if is_live else None,
-        )
-
-    running = RunningMeasurement()
-
-    def report_second(second: SliceRates) -> None:
-        if running.is_repetition:
-            remark("the trial was invalid and is run again")
-        if live:
-            remark(second.describe())
-
-    if is_search:
+    request = _Request(
+        testbed=testbed,
+        device=device,
+        power=power,
+        load=load,
+        sending=sending,
+        over_time=over_time,
+        reports=reports,
+        until_ratio=parse_ratio(precision.until) if precision.until else None,
+        ramp=Ramp.parse(ramp) if ramp else None,
+    )
+    request.refuse_contradictions(ramp)
+    counts = core_counts(sending.cores, testbed, device=device.dut, options=device.settings())
+    request = request.with_enough_flows(max(count or 1 for count, _ in counts))
+    offered, duration_s = request.load_and_duration_s()
+    if request.is_search:
+        running = RunningMeasurement()
         measure_rates(
-            lambda options: open_bed(options, lambda _: None),
+            lambda options: request.open_bed(running, device_options=options),
             counts,
             offered,
             duration_s=duration_s,
             out=out,
             as_json=as_json,
         )
-        return
+    elif request.until_ratio is not None:
+        _measure_until(request, precision, offered, duration_s, out, as_json=as_json)
+    else:
+        _measure_trial(request, offered, duration_s, out, as_json=as_json)
+
+
+@contextlib.contextmanager
+def _announced_bed(request: _Request, offered: OfferedLoad, duration_s: float) -> Iterator[tuple[Measure, Progress]]:
+    """Open the test bed with a progress bar, say what is sent, and serve metrics if they are wanted."""
+    from routecast.lab.testbed.metrics_server import MetricsServer, RunningMeasurement
+    from routecast.quantity import format_duration
+
+    running, port = RunningMeasurement(), request.reports.prometheus
     with (
         contextlib.nullcontext()
-        if prometheus is None
-        else contextlib.closing(MetricsServer(prometheus, running.exposition)) as server,
+        if port is None
+        else contextlib.closing(MetricsServer(port, running.exposition)) as server,
         progress_bar("measure") as progress,
-        open_bed({}, lambda share: progress(round(100 * share), 100, "")) as evaluator,
+        request.open_bed(running, on_progress=lambda share: progress(round(100 * share), 100, "")) as evaluator,
     ):
         for line in evaluator.announcement(offered):
             remark(f"{line}, {format_duration(duration_s)}")
         if server is not None:
             remark(f"metrics for Prometheus: http://127.0.0.1:{server.port}/metrics")
-        if until_ratio is not None:
-            evaluator.on_progress = None
-            known = run_until(
-                evaluator,
-                lambda size: offer(load=_FIRST_LOAD, frame=f"{size} B"),
-                until_ratio=until_ratio,
-                max_measurements=max_measurements,
-                duration_s=duration_s,
-                spread_s=parse_duration_s(spread, zero_allowed=True),
-                out=out,
-                on_progress=progress,
-            )
-            print_known(known, until_ratio=until_ratio, as_json=as_json)
-            if not known.is_enough:
-                raise CriterionFailed(f"{len(known.measured)} measurements were not enough: allow more with --most")
-            return
+        yield evaluator, progress
+
+
+def _measure_until(
+    request: _Request,
+    precision: UntilOptions,
+    offered: OfferedLoad,
+    duration_s: float,
+    out: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Measure until the forwarding rates are known, print them, and append them to a table of points."""
+    from routecast.errors import CriterionFailed
+    from routecast.quantity import parse_duration_s
+
+    assert request.until_ratio is not None
+    with _announced_bed(request, offered, duration_s) as (evaluator, progress):
+        evaluator.on_progress = None
+        known = run_until(
+            evaluator,
+            lambda size: request.offered(load=_FIRST_LOAD, frame=f"{size} B"),
+            until_ratio=request.until_ratio,
+            max_measurements=precision.max_measurements,
+            duration_s=duration_s,
+            spread_s=parse_duration_s(precision.spread, zero_allowed=True),
+            out=out,
+            on_progress=progress,
+        )
+        print_known(known, until_ratio=request.until_ratio, as_json=as_json)
+        if not known.is_enough:
+            raise CriterionFailed(f"{len(known.measured)} measurements were not enough: allow more with --most")
+
+
+def _measure_trial(
+    request: _Request, offered: OfferedLoad, duration_s: float, out: Path | None, *, as_json: bool
+) -> None:
+    """Run one trial, print it, and append it to a table of trials."""
+    from routecast.errors import CriterionFailed, EnvironmentProblem
+    from routecast.evaluate.ramp import RampResult
+
+    over_time = request.over_time
+    instants = over_time.instants(duration_s)
+    with _announced_bed(request, offered, duration_s) as (evaluator, _):
         trial = evaluator.trial(offered, duration_s)
         facts = evaluator.facts()
     course = OverTime.of(trial, instants, is_disturbed=False) if over_time.is_wanted else None
-    climb = RampResult.of(trial, climbing) if climbing else None
+    climb = RampResult.of(trial, request.ramp) if request.ramp else None
     _print(trial, facts, course, climb, as_json=as_json)
     if course and over_time.figure is not None:
         course.draw(over_time.figure)
