@@ -24,7 +24,7 @@ from routecast.cli.console import (
     remark,
     write_figure,
 )
-from routecast.cli.options import AsCsv, AsJson, FigureFile, NoiseOption, RenameOption, ratio_option
+from routecast.cli.options import AsCsv, AsJson, FigureFile, NoiseOption, RenameOption, grouped, ratio_option
 from routecast.errors import QuantityProblem
 
 if TYPE_CHECKING:
@@ -66,6 +66,102 @@ def _free_dimensions(text: str, *, is_router: bool, is_function: bool) -> frozen
     return frozenset(keys)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetOptions:
+    """The target, and the numbers of cores that may meet it."""
+
+    target: Annotated[str, typer.Option("--target", metavar="RATE", help='Rate to forward: "40 Gbit/s" or "20 Mpps".')]
+    frames: Annotated[
+        str,
+        typer.Option(
+            "--frames", "--frame", metavar="SIZE", help='Frames of the target: "1518 B", IMIX, "7x64, 4x594, 1x1518".'
+        ),
+    ] = "64 B"
+    cores: Annotated[
+        str, typer.Option("--cores", metavar="COUNTS", help='Counts to choose from: "1..64" or "1,2,4,8".')
+    ] = "1..64"
+    confidence: Annotated[
+        str, typer.Option("--confidence", metavar="RATIO", help="Probability that the target is met.")
+    ] = "95%"
+    loss: Annotated[
+        float,
+        ratio_option(
+            "--loss", help="Share of the target that may be lost, such as 0.1%.", bounds={"zero_allowed": True}
+        ),
+    ] = 0.0
+    latency: Annotated[
+        str | None,
+        typer.Option(
+            "--latency",
+            metavar="BOUND",
+            help='Bound on the latency at the target: "p99 < 100 us"; simulated where costs are stated.',
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostOptions:
+    """A function instead of a file, the hosts that run it, and what may vary beside the cores."""
+
+    function: Annotated[
+        str | None,
+        _function_option(
+            "--function",
+            metavar="NAME",
+            help="Instead of a file: a network function, as for `function`; beside --host what the router does.",
+        ),
+    ] = None
+    host: Annotated[
+        str | None,
+        _function_option(
+            "--host",
+            metavar="HARDWARE",
+            help="Host that the table was measured on, to carry it to another one with --on.",
+        ),
+    ] = None
+    on: Annotated[
+        list[str] | None,
+        _function_option(
+            "--on",
+            metavar="HARDWARE",
+            help="Host that is sized: a name of `hardware list`, or a *.hardware.toml; may be repeated.",
+        ),
+    ] = None
+    over: Annotated[
+        str,
+        typer.Option(
+            "--over",
+            metavar="KEYS",
+            help="What may vary: cores; also clock for a router file with P-states; also host for a --function.",
+        ),
+    ] = "cores"
+
+    def refuse_contradictions(self, file: Path | None) -> None:
+        """Raise QuantityProblem unless the options and the file are one question."""
+        is_router = file is not None and file.suffix == ".toml"
+        if (file is None) == (self.function is None) and not (file and self.host):
+            message = "give a table or a router file, or a function with --function: one of them"
+            raise QuantityProblem(str(file or ""), message)
+        if self.host is not None and (file is None or is_router or not self.on):
+            message = "--host is where a table was measured, and --on where it is to run: give all three"
+            raise QuantityProblem(self.host, message)
+        if self.on and self.function is None and self.host is None:
+            message = (
+                "--on needs the --host that the table was measured on, or a --function: a router file has its costs"
+            )
+            raise QuantityProblem(self.on[0], message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableOptions:
+    """The rows of a table of measurements, and how well they repeat."""
+
+    noise: NoiseOption = None
+    series: Annotated[str | None, typer.Option("--series", metavar="NAME", help="Only the rows of this series.")] = None
+    rename: RenameOption = None
+
+
+@grouped
 def size(
     file: Annotated[
         Path | None,
@@ -76,70 +172,9 @@ def size(
         ),
     ] = None,
     *,
-    target: Annotated[str, typer.Option("--target", metavar="RATE", help='Rate to forward: "40 Gbit/s" or "20 Mpps".')],
-    frames: Annotated[
-        str,
-        typer.Option(
-            "--frames", "--frame", metavar="SIZE", help='Frames of the target: "1518 B", IMIX, "7x64, 4x594, 1x1518".'
-        ),
-    ] = "64 B",
-    cores: Annotated[
-        str, typer.Option("--cores", metavar="COUNTS", help='Counts to choose from: "1..64" or "1,2,4,8".')
-    ] = "1..64",
-    confidence: Annotated[
-        str, typer.Option("--confidence", metavar="RATIO", help="Probability that the target is met.")
-    ] = "95%",
-    loss: Annotated[
-        float,
-        ratio_option(
-            "--loss", help="Share of the target that may be lost, such as 0.1%.", bounds={"zero_allowed": True}
-        ),
-    ] = 0.0,
-    latency: Annotated[
-        str | None,
-        typer.Option(
-            "--latency",
-            metavar="BOUND",
-            help='Bound on the latency at the target: "p99 < 100 us"; simulated where costs are stated.',
-        ),
-    ] = None,
-    function: Annotated[
-        str | None,
-        _function_option(
-            "--function",
-            metavar="NAME",
-            help="Instead of a file: a network function, as for `function`; beside --host what the router does.",
-        ),
-    ] = None,
-    host: Annotated[
-        str | None,
-        _function_option(
-            "--host",
-            metavar="HARDWARE",
-            help="Host that the table was measured on, to carry it to another one with --on.",
-        ),
-    ] = None,
-    on: Annotated[
-        list[str] | None,
-        _function_option(
-            "--on",
-            metavar="HARDWARE",
-            help="Host that is sized: a name of `hardware list`, or a *.hardware.toml; may be repeated.",
-        ),
-    ] = None,
-    over: Annotated[
-        str,
-        typer.Option(
-            "--over",
-            metavar="KEYS",
-            help="What may vary: cores; also clock for a router file with P-states; also host for a --function.",
-        ),
-    ] = "cores",
-    noise: NoiseOption = None,
-    series: Annotated[
-        str | None, typer.Option("--series", metavar="NAME", help="Only the rows of this series.")
-    ] = None,
-    rename: RenameOption = None,
+    wanted: TargetOptions,
+    hosts: HostOptions,
+    table: TableOptions,
     figure: FigureFile = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE.html", help="Write the answer as a page.", dir_okay=False)
@@ -153,48 +188,12 @@ def size(
     `validate`. Of a router file, or a function on a host, the description is taken as exact and no probability is
     known: the closed form finds the count, the simulator confirms it.
     """
-    from routecast.calibration.fitted import MAX_CORES
-    from routecast.power.operating.targets import parse_targets
-    from routecast.quantity import parse_ratio
-    from routecast.quantity.value_list import parse_counts
-    from routecast.quantity.whole_file import write_whole
-    from routecast.size import Target
-    from routecast.size.views import probability_figure, rate_figure, size_page
-
     refuse_two_forms(as_csv=as_csv, as_json=as_json)
     check_figure_file(figure)
     check_output_file(out, "--out")
-    bounds = parse_targets([latency]) if latency else ()
-    if any(bound.quantity == "loss" for bound in bounds):
-        raise QuantityProblem(latency or "", "--latency bounds the latency: give the loss with --loss")
-    question = _Question(
-        target=Target.parse(target, frames, confidence_ratio=parse_ratio(confidence), loss_ratio=loss),
-        counts=parse_counts(cores, most=MAX_CORES),
-        bounds=bounds,
-        noise_ratio=noise,
-        series=series,
-        rename=tuple(rename or ()),
-        over=_free_dimensions(over, is_router=file is not None and file.suffix == ".toml", is_function=file is None),
-    )
-    if (file is None) == (function is None) and not (file and host):
-        message = "give a table or a router file, or a function with --function: one of them"
-        raise QuantityProblem(str(file or ""), message)
-    if host is not None and (file is None or file.suffix == ".toml" or not on):
-        raise QuantityProblem(host, "--host is where a table was measured, and --on where it is to run: give all three")
-    if on and function is None and host is None:
-        message = "--on needs the --host that the table was measured on, or a --function: a router file has its costs"
-        raise QuantityProblem(on[0], message)
-    if host is not None:
-        assert file is not None
-        sizings = tuple(_size_on_hosts(file, host, on or [], function, question))
-        source = str(file)
-    elif function is not None:
-        sizings = tuple(_size_function(function, on or [], question))
-        source = function
-    else:
-        assert file is not None
-        sizings = _size_file(file, question) if file.suffix == ".toml" else _size_table(file, question)
-        source = str(file)
+    question = _question(file, wanted, hosts, table)
+    hosts.refuse_contradictions(file)
+    sizings = _sizings(file, hosts, question)
     if figure is not None and len(sizings) > 1:
         names = ", ".join(sizing.series for sizing in sizings)
         message = f"a figure shows one of {names}: choose it"
@@ -207,18 +206,64 @@ def size(
     else:
         _print(sizings)
     if figure is not None:
-        is_measured = sizings[0].counts[0].probability is not None
-        write_figure(probability_figure(sizings[0]) if is_measured else rate_figure(sizings[0]), figure)
+        _draw(sizings[0], figure)
     if out is not None:
-        from routecast.show.page import render_page
-
-        write_whole(out, render_page(size_page(sizings, source=source, live=_live(file, host, sizings, question))))
-        remark(f"wrote {out}")
+        source = str(file) if file is not None else hosts.function or ""
+        _write_page(sizings, out, source=source, live=_live(file, hosts.host, sizings, question))
     unanswered = [sizing for sizing in sizings if sizing.least is None or sizing.has_open_bound]
     if unanswered:
         named = f" for {', '.join(sizing.series for sizing in unanswered)}" if len(sizings) > 1 else ""
         remark(f"no number of cores is certain enough{named}: exit code 1")
         raise typer.Exit(1)
+
+
+def _question(file: Path | None, wanted: TargetOptions, hosts: HostOptions, table: TableOptions) -> _Question:
+    from routecast.calibration.fitted import MAX_CORES
+    from routecast.power.operating.targets import parse_targets
+    from routecast.quantity import parse_ratio
+    from routecast.quantity.value_list import parse_counts
+    from routecast.size import Target
+
+    bounds = parse_targets([wanted.latency]) if wanted.latency else ()
+    if any(bound.quantity == "loss" for bound in bounds):
+        raise QuantityProblem(wanted.latency or "", "--latency bounds the latency: give the loss with --loss")
+    confidence_ratio = parse_ratio(wanted.confidence)
+    is_router = file is not None and file.suffix == ".toml"
+    return _Question(
+        target=Target.parse(wanted.target, wanted.frames, confidence_ratio=confidence_ratio, loss_ratio=wanted.loss),
+        counts=parse_counts(wanted.cores, most=MAX_CORES),
+        bounds=bounds,
+        noise_ratio=table.noise,
+        series=table.series,
+        rename=tuple(table.rename or ()),
+        over=_free_dimensions(hosts.over, is_router=is_router, is_function=file is None),
+    )
+
+
+def _sizings(file: Path | None, hosts: HostOptions, question: _Question) -> tuple[Sizing, ...]:
+    """Return the answers of a table carried to other hosts, a function, a router file, or a table."""
+    if file is not None and hosts.host is not None:
+        return tuple(_size_on_hosts(file, hosts.host, hosts.on or [], hosts.function, question))
+    if hosts.function is not None:
+        return tuple(_size_function(hosts.function, hosts.on or [], question))
+    assert file is not None
+    return _size_file(file, question) if file.suffix == ".toml" else _size_table(file, question)
+
+
+def _draw(sizing: Sizing, figure: Path) -> None:
+    from routecast.size.views import probability_figure, rate_figure
+
+    is_measured = sizing.counts[0].probability is not None
+    write_figure(probability_figure(sizing) if is_measured else rate_figure(sizing), figure)
+
+
+def _write_page(sizings: tuple[Sizing, ...], out: Path, *, source: str, live: Live | None) -> None:
+    from routecast.quantity.whole_file import write_whole
+    from routecast.show.page import render_page
+    from routecast.size.views import size_page
+
+    write_whole(out, render_page(size_page(sizings, source=source, live=live)))
+    remark(f"wrote {out}")
 
 
 def _live(file: Path | None, host: str | None, sizings: Sequence[Sizing], question: _Question) -> Live | None:
