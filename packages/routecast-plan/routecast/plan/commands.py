@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,12 +18,14 @@ from routecast.cli.console import (
     remark,
     write_figure,
 )
-from routecast.cli.options import AsJson
+from routecast.cli.options import AsJson, grouped
 
 if TYPE_CHECKING:
     from routecast.plan.cluster.answer import ClusterAnswer
+    from routecast.plan.cluster.reading import TrafficChange
     from routecast.plan.mapping.answer import MappingAnswer
     from routecast.plan.placement.answer import PlacementAnswer
+    from routecast.plan.placement.reading import PlacementCase
 
 __all__ = ["cluster", "mapping", "placement"]
 
@@ -37,15 +40,10 @@ def _series(incomplete: str) -> list[str]:
     return [name for name in shipped_series() if name.startswith(incomplete)]
 
 
-def cluster(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A *.cluster.toml.")],
-    *,
-    budget: Annotated[
-        float | None, typer.Option("--budget", metavar="PRICE", min=0.0, help="Maximum price of all machines.")
-    ] = None,
-    spare: Annotated[
-        int | None, typer.Option("--spare", metavar="N", min=0, help="Machines that may fail at any time (N+1: 1).")
-    ] = None,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficOptions:
+    """Values of the table [traffic] of a cluster, in place of those of the file."""
+
     trace: Annotated[
         str | None,
         typer.Option(
@@ -55,10 +53,10 @@ def cluster(
             rich_help_panel=TRAFFIC,
             autocompletion=_series,
         ),
-    ] = None,
+    ] = None
     column: Annotated[
         str | None, typer.Option("--column", metavar="NAME|N", help="Column of the values.", rich_help_panel=TRAFFIC)
-    ] = None,
+    ] = None
     unit: Annotated[
         str | None,
         typer.Option(
@@ -67,7 +65,7 @@ def cluster(
             help='Unit of the values where the header has none: "Mbit/s", "bit per step".',
             rich_help_panel=TRAFFIC,
         ),
-    ] = None,
+    ] = None
     gaps: Annotated[
         str | None,
         typer.Option(
@@ -76,21 +74,52 @@ def cluster(
             help="Treatment of missing steps.",
             rich_help_panel=TRAFFIC,
         ),
-    ] = None,
+    ] = None
     step: Annotated[
         str | None,
         typer.Option("--step", metavar="TIME", help="Length of a step of the plan.", rich_help_panel=TRAFFIC),
-    ] = None,
+    ] = None
     day: Annotated[
         str | None,
         typer.Option("--day", metavar='mean|"quantile Q"|all', help="Which day to plan for.", rich_help_panel=TRAFFIC),
-    ] = None,
+    ] = None
     peak: Annotated[
         str | None,
         typer.Option(
             "--peak", metavar="RATE", help="Scale so that the highest step has this rate.", rich_help_panel=TRAFFIC
         ),
+    ] = None
+
+    def change(self) -> TrafficChange:
+        """Return the values to replace.
+
+        Raises QuantityProblem: a step or a peak is not valid.
+        """
+        from routecast.plan.cluster.reading import TrafficChange
+        from routecast.quantity import parse_bit_rate_bps, parse_duration_s
+
+        return TrafficChange(
+            series=self.trace,
+            column=self.column,
+            unit=self.unit,
+            gaps=self.gaps,
+            step_s=parse_duration_s(self.step) if self.step else None,
+            day=self.day,
+            peak_bps=parse_bit_rate_bps(self.peak) if self.peak else None,
+        )
+
+
+@grouped
+def cluster(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A *.cluster.toml.")],
+    *,
+    budget: Annotated[
+        float | None, typer.Option("--budget", metavar="PRICE", min=0.0, help="Maximum price of all machines.")
     ] = None,
+    spare: Annotated[
+        int | None, typer.Option("--spare", metavar="N", min=0, help="Machines that may fail at any time (N+1: 1).")
+    ] = None,
+    traffic: TrafficOptions,
     as_json: AsJson = False,
     out: Annotated[
         Path | None,
@@ -118,24 +147,10 @@ def cluster(
     the search with the best fleet so far.
     """
     from routecast.plan.cluster.answer import answer
-    from routecast.plan.cluster.reading import TrafficChange, read_cluster
-    from routecast.quantity import parse_bit_rate_bps, parse_duration_s
+    from routecast.plan.cluster.reading import read_cluster
 
     check_figure_file(figure)
-    case = read_cluster(
-        file,
-        budget=budget,
-        spare=spare,
-        change=TrafficChange(
-            series=trace,
-            column=column,
-            unit=unit,
-            gaps=gaps,
-            step_s=parse_duration_s(step) if step else None,
-            day=day,
-            peak_bps=parse_bit_rate_bps(peak) if peak else None,
-        ),
-    )
+    case = read_cluster(file, budget=budget, spare=spare, change=traffic.change())
     make_out_folder(out)
     with progress_bar(f"plan {case.name}") as progress:
         plan = answer(case, on_progress=progress, keeps_interrupted=True)
@@ -306,7 +321,6 @@ def placement(
     """
     from routecast.load.frames import FrameMix
     from routecast.load.offered import IntendedRate
-    from routecast.plan.placement.answer import answer
     from routecast.plan.placement.reading import read_placement
 
     case = read_placement(
@@ -316,12 +330,7 @@ def placement(
         seconds=seconds,
     )
     make_out_folder(out)
-    answers = []
-    for problem in case.problems:
-        with progress_bar(f"place {case.name}, {problem.frames.name}") as progress:
-            answers.append(answer(problem, on_progress=progress, simulate=simulate))
-        for note in answers[-1].notes:
-            remark(note)
+    answers = _placements(case, simulate=simulate)
     if as_json:
         from routecast.plan.placement._views import answers_json
 
@@ -337,6 +346,19 @@ def placement(
     if any(result.met is False for result in answers):
         remark("The answer misses the target")
         raise typer.Exit(1)
+
+
+def _placements(case: PlacementCase, *, simulate: bool) -> list[PlacementAnswer]:
+    """Return the answer for each frame size, and print its notes as it is found."""
+    from routecast.plan.placement.answer import answer
+
+    answers = []
+    for problem in case.problems:
+        with progress_bar(f"place {case.name}, {problem.frames.name}") as progress:
+            answers.append(answer(problem, on_progress=progress, simulate=simulate))
+        for note in answers[-1].notes:
+            remark(note)
+    return answers
 
 
 def _print_placement(result: PlacementAnswer) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,11 +14,72 @@ from routecast.cli.options import AsJson, FlowsOption, FrameOption, LoadOptions,
 from routecast.cli.power_routers import PowerEvaluator, power_evaluator
 from routecast.errors import QuantityProblem
 from routecast.lab.cli.bed_options import DeviceOptions, PowerOption
+from routecast.quantity import parse_duration_s
 
 if TYPE_CHECKING:
     from routecast.lab.power.table import PowerTable, PowerTableSettings
 
 __all__ = ["power_table_command"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerTableOptions:
+    """The lines of the table, and the trials that they rest on."""
+
+    base_watts: Annotated[
+        float | None,
+        typer.Option("--base-watts", metavar="W", help="Base: what you measured by hand without transceivers."),
+    ] = None
+    loads: Annotated[
+        str, typer.Option("--loads", metavar="LIST", help="Loads of the EER, percent of the throughput.")
+    ] = "100,30,0"
+    weights: Annotated[str, typer.Option("--weights", metavar="LIST", help="Their weights, which sum up to 1.")] = (
+        "0.1,0.8,0.1"
+    )
+    frame: FrameOption = "IMIX"
+    flows: FlowsOption = None
+    duration: Annotated[
+        str | None,
+        typer.Option(
+            "--duration",
+            metavar="TIME",
+            help="Length of each line's trial: 1 s, and with a meter ten of its samples, if not given.",
+        ),
+    ] = None
+    stabilise: Annotated[
+        str | None,
+        typer.Option(
+            "--stabilise",
+            metavar="TIME",
+            help="Trial before each, not counted: 0 s, and with a meter three of its samples, if not given.",
+        ),
+    ] = None
+
+    @property
+    def duration_s(self) -> float | None:
+        """Length of each line's trial, None if it is not given."""
+        return parse_duration_s(self.duration) if self.duration else None
+
+    @property
+    def stabilise_s(self) -> float | None:
+        """Length of the trial before each that does not count, None if it is not given."""
+        return parse_duration_s(self.stabilise, zero_allowed=True) if self.stabilise else None
+
+    def settings(self) -> PowerTableSettings:
+        """Return the settings of the measurement.
+
+        Raises RoutecastError: an option is not valid.
+        """
+        from routecast.lab.power.table import PowerTableSettings
+
+        duration_s, stabilise_s = self.duration_s, self.stabilise_s
+        return PowerTableSettings(
+            load_ratios=_load_ratios(self.loads),
+            weights=numbers("--weights", self.weights),
+            measure_s=duration_s or 1.0,
+            stabilise_s=stabilise_s or 0.0,
+            base_w=math.nan if self.base_watts is None else self.base_watts,
+        )
 
 
 @grouped
@@ -41,34 +103,7 @@ def power_table_command(
     ] = None,
     device: DeviceOptions,
     power: PowerOption = None,
-    base_watts: Annotated[
-        float | None,
-        typer.Option("--base-watts", metavar="W", help="Base: what you measured by hand without transceivers."),
-    ] = None,
-    loads: Annotated[
-        str, typer.Option("--loads", metavar="LIST", help="Loads of the EER, percent of the throughput.")
-    ] = "100,30,0",
-    weights: Annotated[
-        str, typer.Option("--weights", metavar="LIST", help="Their weights, which sum up to 1.")
-    ] = "0.1,0.8,0.1",
-    frame: FrameOption = "IMIX",
-    flows: FlowsOption = None,
-    duration: Annotated[
-        str | None,
-        typer.Option(
-            "--duration",
-            metavar="TIME",
-            help="Length of each line's trial: 1 s, and with a meter ten of its samples, if not given.",
-        ),
-    ] = None,
-    stabilise: Annotated[
-        str | None,
-        typer.Option(
-            "--stabilise",
-            metavar="TIME",
-            help="Trial before each, not counted: 0 s, and with a meter three of its samples, if not given.",
-        ),
-    ] = None,
+    options: PowerTableOptions,
     seed: Seed = 1,
     as_json: AsJson = False,
 ) -> None:
@@ -77,47 +112,16 @@ def power_table_command(
     The procedure is that of draft-ietf-bmwg-powerbench-02. The router file must give its pools their power states; a
     real router on a test bed needs a power meter.
     """
-    import math
-
-    from routecast.lab.power.table import PowerTableSettings
     from routecast.lab.power.table_views import power_table_notes, power_tables
-    from routecast.lab.power.wire import measured_table
-    from routecast.load.flows import FlowSet
-    from routecast.load.frames import FrameMix
-    from routecast.load.offered import OfferedLoad
-    from routecast.quantity import parse_duration_s
 
-    duration_s = parse_duration_s(duration) if duration else None
-    stabilise_s = parse_duration_s(stabilise, zero_allowed=True) if stabilise else None
-    settings = PowerTableSettings(
-        load_ratios=_load_ratios(loads),
-        weights=numbers("--weights", weights),
-        measure_s=duration_s or 1.0,
-        stabilise_s=stabilise_s or 0.0,
-        base_w=math.nan if base_watts is None else base_watts,
-    )
+    settings = options.settings()
     bed_values = {"--testbed": testbed, **device.values(), "--power": power}
     bed_options = [name for name, value in bed_values.items() if value]
     if router is None and (testbed or device.dut):
         if evaluator is not None:
             message = f"--evaluator {evaluator.value} answers for a model; a test bed is measured: leave it out"
             raise QuantityProblem(evaluator.value, message)
-        if flows is not None and flows % 2:
-            raise QuantityProblem(str(flows), f"--flows {flows}: give an even number, half of them go each way")
-        frames = FrameMix.parse(frame or "IMIX")
-        with progress_bar("power table") as progress:
-            table = measured_table(
-                testbed or "namespaces",
-                bed=device.bed(),
-                power=power,
-                load=OfferedLoad(rate_pps=1.0, frames=frames, flows=FlowSet.crafted(flows or 2, ports=2)),
-                seed=seed,
-                settings=settings,
-                duration_s=duration_s,
-                stabilise_s=stabilise_s,
-                on_remark=remark,
-                report=lambda text: progress(0, 0, text),
-            )
+        table = _measured(testbed or "namespaces", device, power, options, seed)
     elif router is None:
         message = "no router: give a FILE.router.toml, or --testbed namespaces --dut linux --power METER"
         raise QuantityProblem("", message)
@@ -125,7 +129,7 @@ def power_table_command(
         message = f"{bed_options[0]} is for a real router, {router} is a model: leave one of them out"
         raise QuantityProblem(bed_options[0], message)
     else:
-        table = _predicted(router, evaluator or PowerEvaluator.SOLVE, frame, flows, seed, settings)
+        table = _predicted(router, evaluator or PowerEvaluator.SOLVE, options.frame, options.flows, seed, settings)
     if as_json:
         print_json(table.to_json())
         return
@@ -133,6 +137,33 @@ def power_table_command(
         print_table(data(), part)
     for line in power_table_notes(table):
         data().print(line, markup=False, style="dim")
+
+
+def _measured(
+    testbed: str, device: DeviceOptions, power: str | None, options: PowerTableOptions, seed: int
+) -> PowerTable:
+    from routecast.lab.power.wire import measured_table
+    from routecast.load.flows import FlowSet
+    from routecast.load.frames import FrameMix
+    from routecast.load.offered import OfferedLoad
+
+    flows = options.flows
+    if flows is not None and flows % 2:
+        raise QuantityProblem(str(flows), f"--flows {flows}: give an even number, half of them go each way")
+    frames = FrameMix.parse(options.frame or "IMIX")
+    with progress_bar("power table") as progress:
+        return measured_table(
+            testbed,
+            bed=device.bed(),
+            power=power,
+            load=OfferedLoad(rate_pps=1.0, frames=frames, flows=FlowSet.crafted(flows or 2, ports=2)),
+            seed=seed,
+            settings=options.settings(),
+            duration_s=options.duration_s,
+            stabilise_s=options.stabilise_s,
+            on_remark=remark,
+            report=lambda text: progress(0, 0, text),
+        )
 
 
 def _predicted(
