@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from routecast.evaluate.protocol import Evaluator
     from routecast.load.offered import OfferedLoad
     from routecast.load.series import TrafficSeries
+    from routecast.power.day import WattsSource
     from routecast.power.operating.day import Switching
     from routecast.power.operating.optimise import Effort, TunableRouter
     from routecast.power.operating.targets import Target
@@ -67,6 +68,68 @@ def power_evaluator(evaluator: PowerEvaluator, model: RouterModel, seed: int) ->
 _profile_option = partial(typer.Option, rich_help_panel="Profile")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerModelOptions:
+    """The full load and the ports of a power model."""
+
+    capacity: Annotated[
+        str | None, typer.Option("--capacity", metavar="RATE", help="Of a power model: full load; the peak without.")
+    ] = None
+    equip: EquipOption = None
+
+    def watts(self, file: Path, series: TrafficSeries, load: ModelLoadOptions) -> WattsSource:
+        """Return the watts of a power model at the loads of a series.
+
+        Raises RoutecastError: the file or an option is not valid.
+        """
+        from routecast.load.frames import FrameMix
+        from routecast.power.day import model_watts
+        from routecast.power.files import read_power_model
+        from routecast.quantity import parse_bit_rate_bps
+
+        return model_watts(
+            equipped(read_power_model(file), self.equip or []),
+            FrameMix.parse(load.frame or "IMIX"),
+            series.peak_bps if self.capacity is None else parse_bit_rate_bps(self.capacity),
+            file=file.name,
+            capacity_source="the peak of the profile, without --capacity" if self.capacity is None else "as given",
+            ports_source="given" if self.equip else "the file says",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouterOptions:
+    """The trials that say the watts of a router."""
+
+    evaluator: Annotated[PowerEvaluator, typer.Option("--evaluator", help="Who answers for a router.")] = (
+        PowerEvaluator.SOLVE
+    )
+    duration: Annotated[
+        str | None,
+        typer.Option("--duration", metavar="TIME", help="Length of a router's trials: 100 ms, or all of a trace."),
+    ] = None
+    seed: Seed = 1
+
+    def watts(self, file: Path, series: TrafficSeries, load: ModelLoadOptions, *, on_progress: Progress) -> WattsSource:
+        """Return the watts of a router at the loads of a series.
+
+        Raises RoutecastError: the file or an option is not valid.
+        """
+        from routecast.power.day import TrialWatts, router_watts
+        from routecast.router.files import read_router_and_load
+
+        model, default = read_router_and_load(file, frames=frames_option(load.frame))
+        if default is None and not load.is_recording:
+            load = replace(load, load="1 Mpps", frame=load.frame or "IMIX")
+        offered = load.offered(default, ports=len(model.ports), seed=self.seed)
+        trials = TrialWatts(
+            evaluator=power_evaluator(self.evaluator, model, self.seed),
+            load=offered,
+            duration_s=_trial_s(self.duration, offered),
+        )
+        return router_watts(trials, series.l2_bps, evaluator=self.evaluator.value, on_progress=on_progress)
+
+
 @grouped
 def power_day_command(
     file: Annotated[
@@ -81,18 +144,8 @@ def power_day_command(
     ],
     of_day: DayOptions,
     load: ModelLoadOptions,
-    capacity: Annotated[
-        str | None, typer.Option("--capacity", metavar="RATE", help="Of a power model: full load; the peak without.")
-    ] = None,
-    equip: EquipOption = None,
-    evaluator: Annotated[
-        PowerEvaluator, typer.Option("--evaluator", help="Who answers for a router.")
-    ] = PowerEvaluator.SOLVE,
-    duration: Annotated[
-        str | None,
-        typer.Option("--duration", metavar="TIME", help="Length of a router's trials: 100 ms, or all of a trace."),
-    ] = None,
-    seed: Seed = 1,
+    of_model: PowerModelOptions,
+    of_router: RouterOptions,
     price: Annotated[float | None, typer.Option("--price", min=0.0, help="Of a kWh, in any currency.")] = None,
     carbon: Annotated[float | None, typer.Option("--carbon", min=0.0, help="Grams of CO2 for a kWh.")] = None,
     figure: FigureFile = None,
@@ -103,46 +156,20 @@ def power_day_command(
     A series longer than a day is averaged by time of day first. A router is asked by one trial for each load, or at
     20 loads with straight lines between them.
     """
-    from routecast.load.frames import FrameMix
-    from routecast.power.day import TrialWatts, model_watts, power_day, router_watts
-    from routecast.power.files import is_power_model, read_power_model
+    from routecast.power.day import power_day
+    from routecast.power.files import is_power_model
     from routecast.power.views import day_table, proportional_figure
-    from routecast.quantity import parse_bit_rate_bps
-    from routecast.router.files import read_router_and_load
 
     check_figure_file(figure)
     is_router = not is_power_model(file)
-    if is_router and capacity is not None:
-        raise QuantityProblem("", "--capacity is of a power model: a router's is what it can carry")
-    if is_router and equip:
-        raise QuantityProblem("", "--equip is of a power model of ports: a router's file names its ports itself")
-    if not is_router and evaluator is not PowerEvaluator.SOLVE:
-        raise QuantityProblem("", "--evaluator is of a router: a power model says its watts itself")
-    if load.load is not None:
-        raise QuantityProblem("", "--load is one load, --profile the loads of a day: --peak scales them")
-    of_router = [option for option in load.set_options() if option != "--frame"]
-    if not is_router and of_router:
-        raise QuantityProblem("", f"{of_router[0]} is of a router: of the load a power model takes rates and --frame")
+    _refuse_other_kind(of_model, of_router, load, is_router=is_router)
     series = of_day.day(profile)
     with progress_bar("power day") as progress:
-        if is_router:
-            model, default = read_router_and_load(file, frames=frames_option(load.frame))
-            if default is None and not load.is_recording:
-                load = replace(load, load="1 Mpps", frame=load.frame or "IMIX")
-            offered = load.offered(default, ports=len(model.ports), seed=seed)
-            trials = TrialWatts(
-                evaluator=power_evaluator(evaluator, model, seed), load=offered, duration_s=_trial_s(duration, offered)
-            )
-            source = router_watts(trials, series.l2_bps, evaluator=evaluator.value, on_progress=progress)
-        else:
-            source = model_watts(
-                equipped(read_power_model(file), equip or []),
-                FrameMix.parse(load.frame or "IMIX"),
-                series.peak_bps if capacity is None else parse_bit_rate_bps(capacity),
-                file=file.name,
-                capacity_source="the peak of the profile, without --capacity" if capacity is None else "as given",
-                ports_source="given" if equip else "the file says",
-            )
+        source = (
+            of_router.watts(file, series, load, on_progress=progress)
+            if is_router
+            else of_model.watts(file, series, load)
+        )
         day = power_day(
             series, source.watts, scope=source.scope, source=source.source, price_per_kwh=price, carbon_g_per_kwh=carbon
         )
@@ -156,6 +183,23 @@ def power_day_command(
     print_notes(data(), day.notes)
 
 
+def _refuse_other_kind(
+    of_model: PowerModelOptions, of_router: RouterOptions, load: ModelLoadOptions, *, is_router: bool
+) -> None:
+    """Refuse options of a power model for a router, those of a router for a power model, and a single load."""
+    if is_router and of_model.capacity is not None:
+        raise QuantityProblem("", "--capacity is of a power model: a router's is what it can carry")
+    if is_router and of_model.equip:
+        raise QuantityProblem("", "--equip is of a power model of ports: a router's file names its ports itself")
+    if not is_router and of_router.evaluator is not PowerEvaluator.SOLVE:
+        raise QuantityProblem("", "--evaluator is of a router: a power model says its watts itself")
+    if load.load is not None:
+        raise QuantityProblem("", "--load is one load, --profile the loads of a day: --peak scales them")
+    others = [option for option in load.set_options() if option != "--frame"]
+    if not is_router and others:
+        raise QuantityProblem("", f"{others[0]} is of a router: of the load a power model takes rates and --frame")
+
+
 _day_option = partial(typer.Option, rich_help_panel="Day")
 _search_option = partial(typer.Option, rich_help_panel="Search")
 
@@ -165,6 +209,63 @@ class SearchEvaluator(StrEnum):
 
     SIMULATE = "simulate"
     SOLVE = "solve"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOptions:
+    """The evaluation of settings during the search, and the final check."""
+
+    evaluator: Annotated[SearchEvaluator, _search_option("--evaluator", help="Who answers during the search.")] = (
+        SearchEvaluator.SIMULATE
+    )
+    duration: Annotated[
+        str | None,
+        _search_option(
+            "--duration",
+            metavar="TIME",
+            help="Simulated time of a trial, 100 ms without, or all of a trace; the check's are four times as long.",
+        ),
+    ] = None
+    seed: Seed = 1
+    replications: Annotated[int, _search_option("--replications", min=0, help="Of the final check; 0: none.")] = 5
+    every: Annotated[bool, _search_option("--all", help="Evaluate every setting, for the whole front.")] = False
+
+    def effort(self, offered: OfferedLoad) -> Effort:
+        """Return the effort of the search for a load; raise RoutecastError if the duration is not valid."""
+        from routecast.power.operating.optimise import Effort
+
+        return Effort(
+            evaluator=self.evaluator.value,
+            duration_s=_trial_s(self.duration, offered),
+            seed=self.seed,
+            replications=self.replications,
+            is_exhaustive=self.every,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchingOptions:
+    """What a change of the setting costs."""
+
+    switch_energy: Annotated[
+        str, _day_option("--switch-energy", metavar="ENERGY", help='Of each change, e.g. "50 J".')
+    ] = ""
+    dwell: Annotated[str, _day_option("--dwell", metavar="TIME", help='Least time in a setting, e.g. "2 h".')] = ""
+
+    def set_options(self) -> list[str]:
+        """Return the names of the options with a value."""
+        options = {"--switch-energy": self.switch_energy, "--dwell": self.dwell}
+        return [option for option, text in options.items() if text]
+
+    def switching(self) -> Switching:
+        """Return the cost of a change; raise QuantityProblem if an option is not valid."""
+        from routecast.power.operating.day import Switching
+        from routecast.quantity import parse_duration_s, parse_energy_j
+
+        return Switching(
+            energy_j=parse_energy_j(self.switch_energy) if self.switch_energy else 0.0,
+            dwell_s=parse_duration_s(self.dwell) if self.dwell else 0.0,
+        )
 
 
 @grouped
@@ -188,20 +289,7 @@ def optimise(
             "--linger", metavar="TIMES", help='Times of polling on to try, e.g. "20 us, 200 us"; else from the file.'
         ),
     ] = "",
-    evaluator: Annotated[
-        SearchEvaluator, _search_option("--evaluator", help="Who answers during the search.")
-    ] = SearchEvaluator.SIMULATE,
-    duration: Annotated[
-        str | None,
-        _search_option(
-            "--duration",
-            metavar="TIME",
-            help="Simulated time of a trial, 100 ms without, or all of a trace; the check's are four times as long.",
-        ),
-    ] = None,
-    seed: Seed = 1,
-    replications: Annotated[int, _search_option("--replications", min=0, help="Of the final check; 0: none.")] = 5,
-    every: Annotated[bool, _search_option("--all", help="Evaluate every setting, for the whole front.")] = False,
+    search: SearchOptions,
     day: Annotated[
         str | None,
         _day_option(
@@ -209,10 +297,7 @@ def optimise(
         ),
     ] = None,
     of_day: DayOptions,
-    switch_energy: Annotated[
-        str, _day_option("--switch-energy", metavar="ENERGY", help='Of each change, e.g. "50 J".')
-    ] = "",
-    dwell: Annotated[str, _day_option("--dwell", metavar="TIME", help='Least time in a setting, e.g. "2 h".')] = "",
+    switching: SwitchingOptions,
     figure: FigureFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -221,15 +306,14 @@ def optimise(
     Every setting that the file offers is bounded by closed form, the promising ones are evaluated, best bound first,
     and the winner is checked by longer simulations with other seeds. With `--day`, a switching plan over a day.
     """
-    from routecast.power.operating.optimise import Effort, tunable_router
+    from routecast.power.operating.optimise import tunable_router
     from routecast.power.operating.targets import parse_targets
     from routecast.quantity import parse_duration_s
     from routecast.quantity.bounded_file import read_text
     from routecast.quantity.toml_file import parse_toml
 
     check_figure_file(figure)
-    switching = {"--switch-energy": switch_energy, "--dwell": dwell}
-    _check_day_options(day, load.load, of_day.set_options() + [option for option, text in switching.items() if text])
+    _check_day_options(day, load.load, of_day.set_options() + switching.set_options())
     targets = parse_targets(target or [])
     lingers_s = [parse_duration_s(time) for time in linger.split(",") if time.strip()]
     document = parse_toml(read_text(file, kind="router file"), str(file))
@@ -243,14 +327,8 @@ def optimise(
     )
     if day and load.load is None and machine.load is None and not load.is_recording:
         load = replace(load, load="1 Mpps")
-    offered = load.offered(machine.load, ports=len(machine.model.ports), seed=seed)
-    effort = Effort(
-        evaluator=evaluator.value,
-        duration_s=_trial_s(duration, offered),
-        seed=seed,
-        replications=replications,
-        is_exhaustive=every,
-    )
+    offered = load.offered(machine.load, ports=len(machine.model.ports), seed=search.seed)
+    effort = search.effort(offered)
     with progress_bar("power optimise") as progress:
         if day is None:
             _one_load(machine, offered, targets, effort, figure, progress, as_json=as_json)
@@ -261,7 +339,7 @@ def optimise(
             targets,
             effort,
             of_day.day(day, frame_bytes=offered.frames.mean_bytes, step="1 h"),
-            _switching(switch_energy, dwell),
+            switching.switching(),
             figure,
             progress,
             as_json=as_json,
@@ -357,12 +435,3 @@ def _whole_day(
     if not plan.is_whole:
         remark("Interrupted: this is the best plan so far; it was not checked, and a better one may exist.")
         raise KeyboardInterrupt
-
-
-def _switching(energy: str, dwell: str) -> Switching:
-    from routecast.power.operating.day import Switching
-    from routecast.quantity import parse_duration_s, parse_energy_j
-
-    return Switching(
-        energy_j=parse_energy_j(energy) if energy else 0.0, dwell_s=parse_duration_s(dwell) if dwell else 0.0
-    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from routecast.errors import CriterionFailed, EnvironmentProblem, ModelProblem, Problem
@@ -195,11 +195,8 @@ def power_table(
     settings = settings or PowerTableSettings()
     runner = _TrialRunner(evaluator=evaluator, load=load, router=router, settings=settings, report=report)
     idle = runner.trial_at("idle", settings.idle_pps)  # first, to report missing watts at once
-    throughput = search() if search else runner.search(ports, max_pps)
+    throughput = runner.lossless_throughput(search, ports, max_pps)
     throughput_pps = throughput.rate_pps
-    if not throughput_pps > 0.0:
-        reason = throughput.reason or "frames are lost at every rate that was tried"
-        raise ModelProblem(router, [Problem("throughput", f"no rate without loss was found: {reason}")])
     idle_plus = runner.trial_at("idle+", float(ports))
     # Loads rise to full load, because the draft requires the device to carry it again without loss.
     ratios = sorted({settings.typical_ratio, 1.0, *settings.load_ratios} - {0.0})
@@ -209,13 +206,7 @@ def power_table(
     trials[0.0] = idle
     notes = _notes(load, settings, trials, throughput)
     powers = {ratio: runner.power_of(trial) for ratio, trial in trials.items()}
-    points = [
-        LoadPoint(
-            weight_ratio=weight, l2_bps=trials[ratio].l2_bps if ratio > 0.0 else 0.0, power_w=powers[ratio].mean_w
-        )
-        for ratio, weight in zip(settings.load_ratios, settings.weights, strict=True)
-    ]
-    further = [ratio for ratio in ratios if ratio not in (settings.typical_ratio, 1.0)]
+    points = _load_points(settings, trials, powers)
     return PowerTable(
         router=router,
         evaluator=idle.evaluator,
@@ -227,7 +218,7 @@ def power_table(
         throughput_bps=trials[1.0].l2_bps,
         rows=(
             _base_row(settings.base_w),
-            _trial_row("idle", "configured, all ports up, no traffic", idle, runner.power_of(idle), 0.0),
+            _trial_row("idle", "configured, all ports up, no traffic", idle, powers[0.0], 0.0),
             _trial_row(
                 "idle+",
                 "1 frame/s on every active port",
@@ -235,15 +226,7 @@ def power_table(
                 runner.power_of(idle_plus),
                 idle_plus.intended_pps / throughput_pps,
             ),
-            _trial_row(
-                "typical",
-                f"{100 * settings.typical_ratio:g} % of the throughput",
-                trials[settings.typical_ratio],
-                powers[settings.typical_ratio],
-                settings.typical_ratio,
-            ),
-            *(_trial_row("loaded", f"{100 * at:g} % of the throughput", trials[at], powers[at], at) for at in further),
-            _trial_row("loaded", "the throughput without loss", trials[1.0], powers[1.0], 1.0),
+            *_loaded_rows(settings.typical_ratio, trials, powers),
         ),
         load_ratios=settings.load_ratios,
         weights=settings.weights,
@@ -297,6 +280,16 @@ class _TrialRunner:
             raise ModelProblem(self.router, [Problem("power", f"{NO_WATTS}, or measure with a power meter")])
         return trial.power
 
+    def lossless_throughput(
+        self, search: Callable[[], LosslessThroughput] | None, ports: int, max_pps: float
+    ) -> LosslessThroughput:
+        """Return the result of ``search``, or of a binary search without one; refuse a throughput of 0."""
+        throughput = search() if search else self.search(ports, max_pps)
+        if not throughput.rate_pps > 0.0:
+            reason = throughput.reason or "frames are lost at every rate that was tried"
+            raise ModelProblem(self.router, [Problem("throughput", f"no rate without loss was found: {reason}")])
+        return throughput
+
     def search(self, ports: int, max_pps: float) -> LosslessThroughput:
         goal = GoalProfile(
             name="no loss",
@@ -326,6 +319,32 @@ def _base_row(base_w: float) -> PowerTableRow:
         reason = "the router was not measured without its transceivers and its configuration"
         return PowerTableRow(name="base", state=state, not_measured=reason)
     return PowerTableRow(name="base", state=f"{state}; given by the user", power_w=base_w)
+
+
+def _loaded_rows(
+    typical_ratio: float, trials: Mapping[float, Trial], powers: Mapping[float, TrialPower]
+) -> Iterator[PowerTableRow]:
+    """Yield the typical line, those of the further loads of the EER, rising, and that of full load."""
+
+    def row(name: str, state: str, ratio: float) -> PowerTableRow:
+        return _trial_row(name, state, trials[ratio], powers[ratio], ratio)
+
+    yield row("typical", f"{100 * typical_ratio:g} % of the throughput", typical_ratio)
+    for ratio in sorted(set(trials) - {0.0, typical_ratio, 1.0}):
+        yield row("loaded", f"{100 * ratio:g} % of the throughput", ratio)
+    yield row("loaded", "the throughput without loss", 1.0)
+
+
+def _load_points(
+    settings: PowerTableSettings, trials: Mapping[float, Trial], powers: Mapping[float, TrialPower]
+) -> list[LoadPoint]:
+    """Return the points of the EER."""
+    return [
+        LoadPoint(
+            weight_ratio=weight, l2_bps=trials[ratio].l2_bps if ratio > 0.0 else 0.0, power_w=powers[ratio].mean_w
+        )
+        for ratio, weight in zip(settings.load_ratios, settings.weights, strict=True)
+    ]
 
 
 def _trial_row(name: str, state: str, trial: Trial, power: TrialPower, load_ratio: float) -> PowerTableRow:
