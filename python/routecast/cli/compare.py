@@ -25,7 +25,7 @@ from routecast.errors import FileProblem, Problem, QuantityProblem
 from routecast.wings import require_part
 
 if TYPE_CHECKING:
-    from routecast.evaluate.compare import Pairing
+    from routecast.evaluate.compare import Comparison, Pairing
 
 __all__ = ["compare"]
 
@@ -76,14 +76,7 @@ def compare(
     shipped study is run first, into ./NAME.
     """
     from routecast.evaluate.compare import compare_documents
-    from routecast.evaluate.compare_views import (
-        comparison_answer,
-        comparison_figure,
-        comparison_json,
-        comparison_sentences,
-        comparison_tables,
-        dependence_sentence,
-    )
+    from routecast.evaluate.compare_views import comparison_figure, comparison_json
 
     check_figure_file(figure)
     check_output_file(out, "--out", ".html")
@@ -108,15 +101,7 @@ def compare(
     else:
         if kind in {"study", "experiment"} and document[kind] != other[kind]:
             remark(f'Two {"studies" if kind == "study" else "experiments"}: "{document[kind]}" and "{other[kind]}"')
-        console = data()
-        sentences = tuple(filter(None, (*comparison_sentences(comparison), dependence_sentence(comparison))))
-        if sentences:
-            console.print("\n".join(sentences) + "\n", markup=False, soft_wrap=True)
-        console.print(f"A: {a}\nB: {b}\n", markup=False)
-        is_wide = console.width >= _WIDE_COLUMNS
-        for table in comparison_tables(comparison, has_all=every, has_intervals=is_wide):
-            print_table(console, table)
-        console.print(comparison_answer(comparison), markup=False, soft_wrap=True)
+        _print(comparison, a, b, has_all=every)
     if figure is not None:
         drawing = comparison_figure(comparison)
         if drawing is None:
@@ -125,13 +110,37 @@ def compare(
             )
         write_figure(drawing, figure)
     if out is not None:
-        from routecast.evaluate.compare_views import comparison_page
-        from routecast.quantity.whole_file import write_whole
-        from routecast.show.page import render_page
+        _write_page(comparison, a, b, out)
 
-        command = shlex.join(["routecast", "compare", str(a), str(b)])
-        write_whole(out, render_page(comparison_page(comparison, command=command)))
-        remark(f"wrote {out}")
+
+def _print(comparison: Comparison, a: Path, b: Path, *, has_all: bool) -> None:
+    """Print the sentences, the tables and the answer of a comparison."""
+    from routecast.evaluate.compare_views import (
+        comparison_answer,
+        comparison_sentences,
+        comparison_tables,
+        dependence_sentence,
+    )
+
+    console = data()
+    sentences = tuple(filter(None, (*comparison_sentences(comparison), dependence_sentence(comparison))))
+    if sentences:
+        console.print("\n".join(sentences) + "\n", markup=False, soft_wrap=True)
+    console.print(f"A: {a}\nB: {b}\n", markup=False)
+    is_wide = console.width >= _WIDE_COLUMNS
+    for table in comparison_tables(comparison, has_all=has_all, has_intervals=is_wide):
+        print_table(console, table)
+    console.print(comparison_answer(comparison), markup=False, soft_wrap=True)
+
+
+def _write_page(comparison: Comparison, a: Path, b: Path, out: Path) -> None:
+    from routecast.evaluate.compare_views import comparison_page
+    from routecast.quantity.whole_file import write_whole
+    from routecast.show.page import render_page
+
+    command = shlex.join(["routecast", "compare", str(a), str(b)])
+    write_whole(out, render_page(comparison_page(comparison, command=command)))
+    remark(f"wrote {out}")
 
 
 def _is_sizing(document: Mapping[str, Any]) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import check_figure_file, data, print_json, print_table, remark, write_figure
-from routecast.cli.options import AsJson
+from routecast.cli.options import AsJson, grouped
 from routecast.errors import QuantityProblem
 
 if TYPE_CHECKING:
     from routecast.errors import ModelProblem
-    from routecast.power.fits import DeviceFit
+    from routecast.power.fits import DeviceFit, FitModel
     from routecast.power.model import PowerModel
 
 __all__ = ["EquipOption", "equipped", "fit", "percents", "show"]
@@ -62,27 +64,59 @@ EquipOption = Annotated[
 ]
 
 
-def fit(
-    samples: Annotated[Path, typer.Argument(metavar="SAMPLES", help="Measured watts.", dir_okay=False)],
-    *,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LawOptions:
+    """The law that is fitted, and the samples that it is fitted to."""
+
     model: Annotated[
         Model | None, typer.Option("--model", help="The law; without it the columns of the file decide.")
-    ] = None,
+    ] = None
     points: Annotated[
         str | None,
         typer.Option(
             "--points", "--calibrate", metavar="0,10,50,100", help="Loads in percent to fit; the others are predicted."
         ),
-    ] = None,
-    device: Annotated[str | None, typer.Option("--device", help="One device of the file.")] = None,
+    ] = None
+    device: Annotated[str | None, typer.Option("--device", help="One device of the file.")] = None
     between: Annotated[
         Between, typer.Option("--between", help="piecewise: shape-preserving cubics, or straight lines.")
-    ] = Between.SMOOTH,
-    form: Annotated[Form, typer.Option("--form", help="router: the form function.")] = Form.PUBLISHED,
+    ] = Between.SMOOTH
+    form: Annotated[Form, typer.Option("--form", help="router: the form function.")] = Form.PUBLISHED
     cores: Annotated[
         int | None, typer.Option("--cores", min=1, help="router: cores of the machine, those that never forward too.")
-    ] = None,
-    scope: Annotated[str | None, typer.Option("--scope", help="What the watts cover: package, server, wall.")] = None,
+    ] = None
+    scope: Annotated[str | None, typer.Option("--scope", help="What the watts cover: package, server, wall.")] = None
+
+    def fits(self, samples: Path, law: FitModel) -> Sequence[DeviceFit]:
+        """Return the fit of a law to each device of the file.
+
+        Raises FileProblem: the samples do not suffice for the law; RoutecastError: the file or an option is not valid.
+        """
+        from routecast.errors import FileProblem, FitProblem, Problem
+        from routecast.power.csv_file import UNNAMED_DEVICE
+        from routecast.power.fits import fit_file
+
+        try:
+            return fit_file(
+                samples,
+                law,
+                points=None if self.points is None else percents(self.points),
+                device=self.device,
+                interpolation=self.between.value,
+                form=self.form.value,
+                cores=self.cores,
+                scope=self.scope,
+            )
+        except FitProblem as problem:
+            device_name = "" if problem.series == UNNAMED_DEVICE else problem.series
+            raise FileProblem(str(samples), [Problem(device_name, problem.message)]) from problem
+
+
+@grouped
+def fit(
+    samples: Annotated[Path, typer.Argument(metavar="SAMPLES", help="Measured watts.", dir_okay=False)],
+    *,
+    law: LawOptions,
     out: Annotated[
         Path | None, typer.Option("--out", help="Write the model: .toml, .json, or .yaml (NetPowerBench, ports).")
     ] = None,
@@ -95,29 +129,15 @@ def fit(
     server has w_0, w_10, …, w_100; ports have class, plugged, enabled, up, passed_bps, passed_pps, or NetPowerBench's
     device, path, n, mean_w, or they are its power_data.yml.
     """
-    from routecast.errors import FileProblem, FitProblem, Problem
-    from routecast.power.csv_file import UNNAMED_DEVICE
+    from routecast.errors import FitProblem
     from routecast.power.files import file_suffix
-    from routecast.power.fits import error_document, fit_file, model_for
+    from routecast.power.fits import error_document, model_for
 
     if out is not None:
         file_suffix(out)
     check_figure_file(figure)
-    chosen = model.value if model else model_for(samples)
-    try:
-        fits = fit_file(
-            samples,
-            chosen,
-            points=None if points is None else percents(points),
-            device=device,
-            interpolation=between.value,
-            form=form.value,
-            cores=cores,
-            scope=scope,
-        )
-    except FitProblem as problem:
-        device_name = "" if problem.series == UNNAMED_DEVICE else problem.series
-        raise FileProblem(str(samples), [Problem(device_name, problem.message)]) from problem
+    chosen = law.model.value if law.model else model_for(samples)
+    fits = law.fits(samples, chosen)
     unwritten: ModelProblem | None = None
     if out is not None:
         if len(fits) > 1:
@@ -136,9 +156,14 @@ def fit(
                 "devices": {device.device: device.to_json() for device in fits},
             }
         )
-        if unwritten is not None:
-            raise unwritten
-        return
+    else:
+        _print_fits(chosen, fits)
+    if unwritten is not None:
+        raise unwritten
+
+
+def _print_fits(law: FitModel, fits: Sequence[DeviceFit]) -> None:
+    """Print the parameters of a single fit, the errors of all, and their notes."""
     from routecast.power.views import error_table, parameter_table
 
     console = data()
@@ -146,14 +171,12 @@ def fit(
         print_table(console, parameter_table(fits[0]))
     else:
         remark(f"{len(fits)} devices: --device NAME shows the parameters of one, --json of all")
-    print_table(console, error_table(chosen, fits))
+    print_table(console, error_table(law, fits))
     notes = [f"{device.device}: {note}" for device in fits for note in device.notes]
     for note in notes if len(notes) <= _MAX_NOTES else ():
         remark(note)
     if len(notes) > _MAX_NOTES:
         remark(f"{len(notes)} notes on samples: --device NAME shows those of one, --json all")
-    if unwritten is not None:
-        raise unwritten
 
 
 def _write_model(fit: DeviceFit, out: Path, samples: Path) -> ModelProblem | None:

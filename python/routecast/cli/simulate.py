@@ -36,7 +36,9 @@ from routecast.quantity import format_duration, parse_duration_s
 from routecast.quantity.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
+    from routecast.evaluate.trial import Trial
     from routecast.load.offered import OfferedLoad
+    from routecast.router.model import RouterModel
     from routecast.router.multistage.failures import Absence
 
 __all__ = ["FailureOptions", "simulate"]
@@ -212,12 +214,11 @@ def simulate(
     as_json: AsJson = False,
 ) -> None:
     """Answer by simulating every packet: throughput, loss by place, latency percentiles, and the bottleneck."""
-    from routecast.cli.console import print_trial
     from routecast.evaluate.plain import plain
     from routecast.evaluate.simulate import Simulate
-    from routecast.evaluate.views import messages_table, phases_table
+    from routecast.evaluate.views import messages_table
     from routecast.router.files import read_router_and_load
-    from routecast.router.multistage.failures import balancers, elements, events_of, with_takeovers
+    from routecast.router.multistage.failures import events_of
 
     refuse_two_forms(as_csv=as_csv, as_json=as_json)
     check_figure_file(over_time.figure)
@@ -225,10 +226,7 @@ def simulate(
     offered = load.offered(default, ports=len(model.ports), seed=seed)
     duration_s = _duration_s(duration, offered)
     instants = over_time.instants(duration_s)
-    replaced = balancers(model) if len(balancers(model)) > 1 else ()
-    absences = failures.absences(duration_s, known=elements(model), replaced=replaced)
-    if any(absence.element in replaced for absence in absences):
-        model = with_takeovers(model)
+    model, absences = _with_absences(model, failures, duration_s)
     with share_bar("simulate") as on_progress:
         simulator = Simulate(
             model,
@@ -257,13 +255,34 @@ def simulate(
     else:
         if trace_messages:
             print_table(data(), messages_table(messages))
-        print_trial(data(), trial)
-        if absences:
-            print_table(data(), phases_table(trial, absences))
-        if course:
-            course.show()
+        _print(trial, absences, course)
     if course and over_time.figure is not None:
         course.draw(over_time.figure)
+
+
+def _with_absences(
+    model: RouterModel, failures: FailureOptions, duration_s: float
+) -> tuple[RouterModel, tuple[Absence, ...]]:
+    """Return the router, whose load balancers replace one that fails, and the absences of its elements."""
+    from routecast.router.multistage.failures import balancers, elements, with_takeovers
+
+    replaced = balancers(model) if len(balancers(model)) > 1 else ()
+    absences = failures.absences(duration_s, known=elements(model), replaced=replaced)
+    if any(absence.element in replaced for absence in absences):
+        model = with_takeovers(model)
+    return model, absences
+
+
+def _print(trial: Trial, absences: Sequence[Absence], course: OverTime | None) -> None:
+    """Print a trial, its phases if elements were absent, and its course over time."""
+    from routecast.cli.console import print_trial
+    from routecast.evaluate.views import phases_table
+
+    print_trial(data(), trial)
+    if absences:
+        print_table(data(), phases_table(trial, absences))
+    if course:
+        course.show()
 
 
 def _duration_s(duration: str | None, load: OfferedLoad) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,7 +25,8 @@ from routecast.errors import QuantityProblem
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from routecast.study.result import TerminalSummary
+    from routecast.study.document import StudyFile
+    from routecast.study.result import StudyResult, TerminalSummary
 
 __all__ = ["study"]
 
@@ -79,13 +80,13 @@ def study(
     A killed study continues where it stopped when it is started again with the same folder. Leaves with 1 if an error
     exceeds what the study allows.
     """
-    options = {"--out": out, "--save-router": save_router_to, "--force": force or None}
     if list_shipped or copy is not None:
-        named = {} if copy is not None and not list_shipped else {"a study": name_or_file}
-        _refuse_others("--list" if list_shipped else "--copy", {**named, "--copy": copy, **options})
-        if list_shipped:
+        options = {"--out": out, "--save-router": save_router_to, "--force": force or None}
+        if copy is None or list_shipped:
+            _refuse_others("--list", {"a study": name_or_file, "--copy": copy, **options})
             _list(as_json=as_json)
-        elif copy is not None:
+        else:
+            _refuse_others("--copy", options)
             if name_or_file == "":
                 raise QuantityProblem("", "--copy: the name of the folder is empty: name one, or leave it out")
             _copy(copy, Path(name_or_file) if name_or_file else None, force=force, as_json=as_json)
@@ -94,7 +95,7 @@ def study(
         raise QuantityProblem("", "name a study that ships, or a *.study.toml; `routecast study --list` lists them")
     if force:
         raise QuantityProblem("", "--force is for --copy: a run continues in its folder, or replaces what is there")
-    from routecast.study.engine import router_file_of, run_study, terminal_summary
+    from routecast.study.engine import router_file_of, terminal_summary
     from routecast.study.reading import find_study, read_study
 
     file = read_study(find_study(name_or_file))
@@ -104,13 +105,7 @@ def study(
         check_output_file(save_router_to, "--save-router")
     router_file = None if save_router_to is None else router_file_of(file, today=today())
     command = f"routecast study {name_or_file}" + (f" --out {out}" if out else "")
-    try:
-        with progress_bar(f"study {file.study.name}") as progress:
-            result = run_study(file, folder, on_progress=progress, command=command)
-    except KeyboardInterrupt:
-        if (folder / "results.parquet").exists():
-            remark(f"Finished work is in {folder / 'results.parquet'}; the same command continues from there.")
-        raise
+    result = _run(file, folder, command=command)
     if as_json:
         print_json(result.to_json())
     else:
@@ -123,6 +118,19 @@ def study(
         remark(f"Criterion missed: {criterion.name} is {criterion.reached:.4g}, allowed is {criterion.bound:.4g}")
     if failed:
         raise typer.Exit(1)
+
+
+def _run(file: StudyFile[Any], folder: Path, *, command: str) -> StudyResult[Any]:
+    from routecast.study.engine import run_study
+
+    try:
+        with progress_bar(f"study {file.study.name}") as progress:
+            result: StudyResult[Any] = run_study(file, folder, on_progress=progress, command=command)
+    except KeyboardInterrupt:
+        if (folder / "results.parquet").exists():
+            remark(f"Finished work is in {folder / 'results.parquet'}; the same command continues from there.")
+        raise
+    return result
 
 
 def _refuse_others(option: str, options: Mapping[str, object]) -> None:

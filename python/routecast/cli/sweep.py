@@ -71,7 +71,6 @@ def sweep(
     """
     from routecast.evaluate.sweep import parse_varied
     from routecast.evaluate.sweep import sweep as evaluate
-    from routecast.load.offered import IntendedRate
     from routecast.quantity import parse_duration_s
     from routecast.quantity.bounded_file import read_text
     from routecast.quantity.toml_file import parse_toml
@@ -87,19 +86,7 @@ def sweep(
     has_load = bool(load.load) or "load" in keys
 
     def offered(settings: Settings, model: RouterModel, default: OfferedLoad | None) -> OfferedLoad:
-        flows = settings.get("flows", load.flows)
-        options = replace(
-            load,
-            frame=str(settings["frame"]) if "frame" in settings else load.frame,
-            flows=None if flows is None else int(flows),
-        )
-        if load.is_recording or (load.arrivals is None and default is not None and default.arrivals.trace is not None):
-            recorded = options.offered(default, ports=len(model.ports), seed=seed)
-            if "load" not in settings:
-                return recorded
-            return recorded.at(IntendedRate.parse(str(settings["load"])).pps(recorded.frames))
-        options = replace(options, load=str(settings.get("load", load.load or _PLACEHOLDER_RATE)))
-        return options.offered(default, ports=len(model.ports), seed=seed)
+        return _offered(load, settings, default, ports=len(model.ports), seed=seed)
 
     with progress_bar("sweep") as progress:
         answer = evaluate(
@@ -120,6 +107,27 @@ def sweep(
     if out is not None:
         options = {"--duration": duration, "--seed": seed if seed != 1 else None, "--simulate": simulate or None}
         _write(answer, out, command=_command(file, vary or (), load, options))
+
+
+def _offered(
+    load: ModelLoadOptions, settings: Settings, default: OfferedLoad | None, *, ports: int, seed: int
+) -> OfferedLoad:
+    """Return the load of one combination; ``default`` is that of the file."""
+    from routecast.load.offered import IntendedRate
+
+    flows = settings.get("flows", load.flows)
+    options = replace(
+        load,
+        frame=str(settings["frame"]) if "frame" in settings else load.frame,
+        flows=None if flows is None else int(flows),
+    )
+    if load.is_recording or (load.arrivals is None and default is not None and default.arrivals.trace is not None):
+        recorded = options.offered(default, ports=ports, seed=seed)
+        if "load" not in settings:
+            return recorded
+        return recorded.at(IntendedRate.parse(str(settings["load"])).pps(recorded.frames))
+    options = replace(options, load=str(settings.get("load", load.load or _PLACEHOLDER_RATE)))
+    return options.offered(default, ports=ports, seed=seed)
 
 
 def _refuse_twice(keys: set[str], load: ModelLoadOptions) -> None:

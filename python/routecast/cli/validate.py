@@ -27,7 +27,9 @@ from routecast.cli.options import AsCsv, AsJson, NoiseOption, RenameOption, rati
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from routecast.calibration import Validation
     from routecast.calibration.advice import Advice
+    from routecast.evaluate.points import Point
 
 __all__ = ["board", "next_measurement", "validate"]
 
@@ -218,7 +220,6 @@ def validate(
     from routecast.calibration import router_file_of
     from routecast.calibration import validate as run
     from routecast.calibration.advice import advise
-    from routecast.calibration.views import advice_table, validation_tables
 
     refuse_two_forms(as_csv=as_csv, as_json=as_json)
     points = read_series_points(file, series, rename)
@@ -232,33 +233,45 @@ def validate(
     elif as_csv:
         print_csv(validation.to_json()["rows"])
     else:
-        for table in validation_tables(validation):
-            print_table(data(), table)
-        for note in validation.notes:
-            data().print(f"{note[0].upper()}{note[1:]}.", markup=False)
-        for fact in validation.facts:
-            data().print(f"Ask first: {fact.text}.", markup=False)
-        if advice:
-            print_table(data(), advice_table(advice))
+        _print_validation(validation, advice)
     if save_router_to is not None and router_file is not None:
         save_router(router_file, save_router_to)
     if out is not None:
-        from routecast.calibration.views import validation_page
-        from routecast.explore.views import live_of_points
-        from routecast.quantity.whole_file import write_whole
-        from routecast.show.page import render_page
-
         words = ["routecast", "validate", str(file), *(["--series", series] if series else [])]
-        has_one_series = len({point.series for point in points}) == 1
-        live = live_of_points(points, noise_ratio=validation.noise_ratio)[0] if has_one_series else None
-        page = validation_page(validation, points, live=live, source=str(file), command=shlex.join(words))
-        write_whole(out, render_page(page))
-        remark(f"wrote {out}")
+        _write_page(validation, points, out, source=str(file), command=shlex.join(words))
     reached = validation.summary["mean_abs_error_ratio"]
     if max_error is not None and not reached <= max_error:
         error = "not known, because no held-out row has a rate" if math.isnan(reached) else f"{reached:.4g}"
         remark(f"Criterion missed: the mean absolute error is {error}, allowed is {max_error:.4g}")
         raise typer.Exit(1)
+
+
+def _print_validation(validation: Validation, advice: Sequence[Advice]) -> None:
+    """Print every error, the notes, and the measurements to make next."""
+    from routecast.calibration.views import advice_table, validation_tables
+
+    for table in validation_tables(validation):
+        print_table(data(), table)
+    for note in validation.notes:
+        data().print(f"{note[0].upper()}{note[1:]}.", markup=False)
+    for fact in validation.facts:
+        data().print(f"Ask first: {fact.text}.", markup=False)
+    if advice:
+        print_table(data(), advice_table(advice))
+
+
+def _write_page(validation: Validation, points: Sequence[Point], out: Path, *, source: str, command: str) -> None:
+    """Write a page of the errors, with controls if the points are of one series."""
+    from routecast.calibration.views import validation_page
+    from routecast.explore.views import live_of_points
+    from routecast.quantity.whole_file import write_whole
+    from routecast.show.page import render_page
+
+    has_one_series = len({point.series for point in points}) == 1
+    live = live_of_points(points, noise_ratio=validation.noise_ratio)[0] if has_one_series else None
+    page = validation_page(validation, points, live=live, source=source, command=command)
+    write_whole(out, render_page(page))
+    remark(f"wrote {out}")
 
 
 def _print_size_board(*, as_json: bool) -> None:

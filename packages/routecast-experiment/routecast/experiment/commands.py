@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from routecast.cli.console import data, make_out_folder, print_json, print_table, progress_bar, remark
-from routecast.cli.options import AsJson
+from routecast.cli.options import AsJson, grouped
 
 if TYPE_CHECKING:
     from routecast.experiment.analysis import Analysis
@@ -22,14 +23,10 @@ __all__ = ["experiment"]
 _EXECUTION = "Where it runs"
 
 
-def experiment(
-    file: Annotated[Path, typer.Argument(metavar="FILE.experiment.toml", help="The experiment.", dir_okay=False)],
-    *,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Folder of the results; ./NAME if not given.", file_okay=False),
-    ] = None,
-    as_json: AsJson = False,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionOptions:
+    """Where the runs are executed, and which of them."""
+
     executor: Annotated[
         str,
         typer.Option(
@@ -38,7 +35,7 @@ def experiment(
             help="Executor of the runs; it does not change the results.",
             rich_help_panel=_EXECUTION,
         ),
-    ] = "auto",
+    ] = "auto"
     workers: Annotated[
         int | None,
         typer.Option(
@@ -47,7 +44,7 @@ def experiment(
             help="Number of threads or processes; all cores if not given.",
             rich_help_panel=_EXECUTION,
         ),
-    ] = None,
+    ] = None
     shard: Annotated[
         str | None,
         typer.Option(
@@ -56,10 +53,32 @@ def experiment(
             help="Run only part I of N, for job arrays: 1/8, 2/8, …; all parts need the same --out.",
             rich_help_panel=_EXECUTION,
         ),
-    ] = None,
+    ] = None
     join: Annotated[
         bool, typer.Option("--join", help="Run nothing; analyse the answers of the shards.", rich_help_panel=_EXECUTION)
-    ] = False,
+    ] = False
+
+    def part(self) -> Shard | None:
+        """Return the part to run, None for all; raise QuantityProblem if it is no part, or is given with ``--join``."""
+        from routecast.errors import QuantityProblem
+        from routecast.experiment.sweep import Shard
+
+        part = Shard.parse(self.shard) if self.shard else None
+        if part and self.join:
+            raise QuantityProblem(str(part), "--shard runs a part, --join joins all parts: give only one of them")
+        return part
+
+
+@grouped
+def experiment(
+    file: Annotated[Path, typer.Argument(metavar="FILE.experiment.toml", help="The experiment.", dir_okay=False)],
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Folder of the results; ./NAME if not given.", file_okay=False),
+    ] = None,
+    as_json: AsJson = False,
+    execution: ExecutionOptions,
     design_only: Annotated[
         bool, typer.Option("--design-only", help="Print the combinations of levels, and run nothing.")
     ] = False,
@@ -68,15 +87,11 @@ def experiment(
 
     A killed experiment continues where it stopped if it is started again with the same folder.
     """
-    from routecast.errors import QuantityProblem
     from routecast.evaluate.result_folder import check_folder
     from routecast.experiment.answer import unchecked_responses
     from routecast.experiment.file import read_experiment
-    from routecast.experiment.sweep import Shard
 
-    part = Shard.parse(shard) if shard else None
-    if part and join:
-        raise QuantityProblem(str(part), "--shard runs a part, --join joins all parts: give only one of them")
+    part = execution.part()
     definition = read_experiment(file)
     if design_only:
         _print_plan(definition, as_json=as_json)
@@ -85,9 +100,9 @@ def experiment(
         remark(f"{path}: only a trial shows whether the wire has this entry")
     folder = out or Path(definition.name)
     check_folder(folder, "experiment", definition.name)
-    if not join:
+    if not execution.join:
         make_out_folder(folder)
-    results = _results(definition, folder, executor=executor, workers=workers, shard=part, join=join)
+    results = _results(definition, folder, execution, part)
     if part:
         remark(f"Shard {part} is done: {len(results.runs)} runs in {folder}; --join joins the shards")
         return
@@ -95,17 +110,20 @@ def experiment(
     _analyse(results, folder, command=command, as_json=as_json)
 
 
-def _results(
-    definition: Experiment, folder: Path, *, executor: str, workers: int | None, shard: Shard | None, join: bool
-) -> Results:
+def _results(definition: Experiment, folder: Path, execution: ExecutionOptions, part: Shard | None) -> Results:
     from routecast.experiment.run import join_experiment, run_experiment
 
-    if join:
+    if execution.join:
         return join_experiment(definition, folder)
     try:
         with progress_bar(f"experiment {definition.name}") as progress:
             return run_experiment(
-                definition, folder, executor=executor, workers=workers, shard=shard, on_progress=progress
+                definition,
+                folder,
+                executor=execution.executor,
+                workers=execution.workers,
+                shard=part,
+                on_progress=progress,
             )
     except KeyboardInterrupt:
         remark(f"Finished runs are in {folder}; the same command continues from there.")
