@@ -118,12 +118,7 @@ def forecast(
     conditions = _conditions(fitted, goal)
     held_out = [point for point in points if point not in recipe.points and math.isfinite(point.throughput_pps)]
     evidence = Evidence.of(fitted, conditions, held_out) if move is None else Evidence()
-    evaluated = evaluated_counts(
-        allowed, lambda part: evidence.applied(_counts(fitted, conditions, goal, part), goal.rate_pps), goal.is_met
-    )
-    contradiction = next(iter(fitted.contradictions), "")
-    if contradiction:
-        evaluated = tuple(replace(count, probability=None, probability_if_cores_limit=None) for count in evaluated)
+    evaluated = _evaluated(fitted, conditions, goal, allowed, evidence)
     least = next(filter(goal.is_met, evaluated), None)
     most = at_cores(conditions, allowed[-1])
     candidates = fitted.candidates(min(allowed[-1], 2 * max(point.cores for point in recipe.points)), [most])
@@ -131,10 +126,7 @@ def forecast(
     if move is not None:
         next_points = max(next_points, 2)
         candidates += [replace(point, throughput_pps=math.nan, calibrate=False) for point in fitted.points]
-        factor = math.exp(2.0 * move.log_sd)
-        notes.append(
-            f"carried: {move.why}, within a factor of {factor:.3g} with 95 %; links and cards stay as they were"
-        )
+        notes.append(_carried_note(move))
     return Forecast(
         series=fitted.series,
         counts=evaluated,
@@ -149,12 +141,29 @@ def forecast(
             *fitted.remarks([most]),
             *describe_rates(points),
         ),
-        contradiction=contradiction,
+        contradiction=next(iter(fitted.contradictions), ""),
         cap="" if least is not None else _cap_text(most, goal),
         conditions=conditions,
         recipe=recipe if move is None else None,
         service_s=math.nan if least is None else fitted.service_s(least.cores, goal.frames.mean_bytes),
     )
+
+
+def _evaluated(
+    fitted: FittedRouter, conditions: Point, goal: Goal, allowed: Sequence[int], evidence: Evidence
+) -> tuple[Count, ...]:
+    """Return the counts that were evaluated, without probabilities if the points contradict each other."""
+    evaluated = evaluated_counts(
+        allowed, lambda part: evidence.applied(_counts(fitted, conditions, goal, part), goal.rate_pps), goal.is_met
+    )
+    if not fitted.contradictions:
+        return evaluated
+    return tuple(replace(count, probability=None, probability_if_cores_limit=None) for count in evaluated)
+
+
+def _carried_note(move: Carry) -> str:
+    factor = math.exp(2.0 * move.log_sd)
+    return f"carried: {move.why}, within a factor of {factor:.3g} with 95 %; links and cards stay as they were"
 
 
 def _conditions(fitted: FittedRouter, goal: Goal) -> Point:

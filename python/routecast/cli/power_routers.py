@@ -212,6 +212,48 @@ class SearchEvaluator(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SettingOptions:
+    """The targets that a setting must meet, and the settings of the file that are searched."""
+
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--target",
+            metavar="BOUND",
+            help='Bounds to meet: "p99 < 100 us", "mean < 20 us", "loss < 0.01 %". May be repeated. '
+            "Without one on loss, none may be lost.",
+        ),
+    ] = None
+    pool: Annotated[str, typer.Option("--pool", help="Forwarding pool, if several have power states.")] = ""
+    linger: Annotated[
+        str,
+        typer.Option(
+            "--linger", metavar="TIMES", help='Times of polling on to try, e.g. "20 us, 200 us"; else from the file.'
+        ),
+    ] = ""
+
+    def tunable(self, file: Path, frame: str | None) -> TunableRouter:
+        """Return the router of a file with its settings; ``frame``: the frames of its load.
+
+        Raises RoutecastError: the file or an option is not valid.
+        """
+        from routecast.power.operating.optimise import tunable_router
+        from routecast.quantity import parse_duration_s
+        from routecast.quantity.bounded_file import read_text
+        from routecast.quantity.toml_file import parse_toml
+
+        lingers_s = [parse_duration_s(time) for time in self.linger.split(",") if time.strip()]
+        return tunable_router(
+            parse_toml(read_text(file, kind="router file"), str(file)),
+            subject=str(file),
+            folder=file.parent,
+            pool=self.pool,
+            lingers_s=lingers_s,
+            frames=frames_option(frame),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions:
     """The evaluation of settings during the search, and the final check."""
 
@@ -273,22 +315,7 @@ def optimise(
     file: RouterFile,
     *,
     load: ModelLoadOptions,
-    target: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--target",
-            metavar="BOUND",
-            help='Bounds to meet: "p99 < 100 us", "mean < 20 us", "loss < 0.01 %". May be repeated. '
-            "Without one on loss, none may be lost.",
-        ),
-    ] = None,
-    pool: Annotated[str, typer.Option("--pool", help="Forwarding pool, if several have power states.")] = "",
-    linger: Annotated[
-        str,
-        typer.Option(
-            "--linger", metavar="TIMES", help='Times of polling on to try, e.g. "20 us, 200 us"; else from the file.'
-        ),
-    ] = "",
+    settings: SettingOptions,
     search: SearchOptions,
     day: Annotated[
         str | None,
@@ -306,25 +333,12 @@ def optimise(
     Every setting that the file offers is bounded by closed form, the promising ones are evaluated, best bound first,
     and the winner is checked by longer simulations with other seeds. With `--day`, a switching plan over a day.
     """
-    from routecast.power.operating.optimise import tunable_router
     from routecast.power.operating.targets import parse_targets
-    from routecast.quantity import parse_duration_s
-    from routecast.quantity.bounded_file import read_text
-    from routecast.quantity.toml_file import parse_toml
 
     check_figure_file(figure)
     _check_day_options(day, load.load, of_day.set_options() + switching.set_options())
-    targets = parse_targets(target or [])
-    lingers_s = [parse_duration_s(time) for time in linger.split(",") if time.strip()]
-    document = parse_toml(read_text(file, kind="router file"), str(file))
-    machine = tunable_router(
-        document,
-        subject=str(file),
-        folder=file.parent,
-        pool=pool,
-        lingers_s=lingers_s,
-        frames=frames_option(load.frame),
-    )
+    targets = parse_targets(settings.target or [])
+    machine = settings.tunable(file, load.frame)
     if day and load.load is None and machine.load is None and not load.is_recording:
         load = replace(load, load="1 Mpps")
     offered = load.offered(machine.load, ports=len(machine.model.ports), seed=search.seed)

@@ -183,6 +183,28 @@ class Path(StrEnum):
     EVENTS = "events"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The runs of the simulator, and how its engine works."""
+
+    seed: Seed = 1
+    replications: Annotated[
+        int, typer.Option("--replications", min=1, help="Independent runs; two or more give 95 % intervals.")
+    ] = 1
+    half_width: Annotated[
+        float | None,
+        ratio_option(
+            "--half-width",
+            help="Add runs until the 95 % half-width of the mean latency is at most this share of it, such as 1%.",
+            bounds={"beyond_one": True},
+        ),
+    ] = None
+    path: Annotated[Path, typer.Option("--path", help="How the engine works; the results are the same.")] = Path.AUTO
+    trace_messages: Annotated[
+        bool, typer.Option("--trace-messages", help="Record the managers' messages REQ, REP, REL, REV (small runs).")
+    ] = False
+
+
 @grouped
 def simulate(
     file: RouterFile,
@@ -193,22 +215,7 @@ def simulate(
         typer.Option("--duration", metavar="TIME", help="Simulated time; without, 100 ms, or the length of a trace."),
     ] = None,
     failures: FailureOptions,
-    seed: Seed = 1,
-    replications: Annotated[
-        int, typer.Option("--replications", min=1, help="Independent runs; two or more give 95 % intervals.")
-    ] = 1,
-    half_width: Annotated[
-        float | None,
-        ratio_option(
-            "--half-width",
-            help="Add runs until the 95 % half-width of the mean latency is at most this share of it, such as 1%.",
-            bounds={"beyond_one": True},
-        ),
-    ] = None,
-    path: Annotated[Path, typer.Option("--path", help="How the engine works; the results are the same.")] = Path.AUTO,
-    trace_messages: Annotated[
-        bool, typer.Option("--trace-messages", help="Record the managers' messages REQ, REP, REL, REV (small runs).")
-    ] = False,
+    runs: RunOptions,
     over_time: OverTimeOptions,
     as_csv: AsCsv = False,
     as_json: AsJson = False,
@@ -223,24 +230,24 @@ def simulate(
     refuse_two_forms(as_csv=as_csv, as_json=as_json)
     check_figure_file(over_time.figure)
     model, default = read_router_and_load(file, frames=frames_option(load.frame))
-    offered = load.offered(default, ports=len(model.ports), seed=seed)
+    offered = load.offered(default, ports=len(model.ports), seed=runs.seed)
     duration_s = _duration_s(duration, offered)
     instants = over_time.instants(duration_s)
     model, absences = _with_absences(model, failures, duration_s)
     with share_bar("simulate") as on_progress:
         simulator = Simulate(
             model,
-            seed=seed,
-            replications=replications,
-            target_relative_half_width=half_width,
-            path=_path(path, trace_messages=trace_messages),
+            seed=runs.seed,
+            replications=runs.replications,
+            target_relative_half_width=runs.half_width,
+            path=_path(runs.path, trace_messages=runs.trace_messages),
             # The verdict on steadiness is then printed, and steadiness is not required.
             steady_state=not over_time.is_wanted,
             over_time=over_time.is_wanted,
             events=events_of(model, absences),
             on_progress=on_progress,
         )
-        if trace_messages:
+        if runs.trace_messages:
             trace = simulator.trace(offered, duration_s)
             trial, messages = trace.trial, trace.messages
         else:
@@ -249,11 +256,11 @@ def simulate(
     if as_json:
         document = trial.to_json()
         document |= course.to_json() if course else {}
-        print_json({**document, "messages": plain(messages)} if trace_messages else document)
+        print_json({**document, "messages": plain(messages)} if runs.trace_messages else document)
     elif as_csv:
         print_csv([trial.to_json()])
     else:
-        if trace_messages:
+        if runs.trace_messages:
             print_table(data(), messages_table(messages))
         _print(trial, absences, course)
     if course and over_time.figure is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +20,7 @@ from routecast.cli.console import (
     today,
 )
 from routecast.cli.copies import copy_files, print_copies
-from routecast.cli.options import AsJson
+from routecast.cli.options import AsJson, grouped
 from routecast.errors import QuantityProblem
 
 if TYPE_CHECKING:
@@ -37,6 +38,20 @@ def _names(incomplete: str) -> list[str]:
     return [name for name in shipped_studies() if name.startswith(incomplete)]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShippedOptions:
+    """What is done with the studies that ship, in place of a run."""
+
+    list_shipped: Annotated[
+        bool, typer.Option("--list", help="List the studies that ship: what each shows, and how long it takes.")
+    ] = False
+    copy: Annotated[
+        str | None, typer.Option("--copy", metavar="NAME", help="Copy a shipped study and the files that it names.")
+    ] = None
+    force: Annotated[bool, typer.Option("--force", help="--copy: overwrite files that differ.")] = False
+
+
+@grouped
 def study(
     name_or_file: Annotated[
         str | None,
@@ -47,13 +62,7 @@ def study(
         ),
     ] = None,
     *,
-    list_shipped: Annotated[
-        bool, typer.Option("--list", help="List the studies that ship: what each shows, and how long it takes.")
-    ] = False,
-    copy: Annotated[
-        str | None, typer.Option("--copy", metavar="NAME", help="Copy a shipped study and the files that it names.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="--copy: overwrite files that differ.")] = False,
+    shipped: ShippedOptions,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -80,20 +89,12 @@ def study(
     A killed study continues where it stopped when it is started again with the same folder. Leaves with 1 if an error
     exceeds what the study allows.
     """
-    if list_shipped or copy is not None:
-        options = {"--out": out, "--save-router": save_router_to, "--force": force or None}
-        if copy is None or list_shipped:
-            _refuse_others("--list", {"a study": name_or_file, "--copy": copy, **options})
-            _list(as_json=as_json)
-        else:
-            _refuse_others("--copy", options)
-            if name_or_file == "":
-                raise QuantityProblem("", "--copy: the name of the folder is empty: name one, or leave it out")
-            _copy(copy, Path(name_or_file) if name_or_file else None, force=force, as_json=as_json)
+    if shipped.list_shipped or shipped.copy is not None:
+        _list_or_copy(shipped, name_or_file, {"--out": out, "--save-router": save_router_to}, as_json=as_json)
         return
     if name_or_file is None:
         raise QuantityProblem("", "name a study that ships, or a *.study.toml; `routecast study --list` lists them")
-    if force:
+    if shipped.force:
         raise QuantityProblem("", "--force is for --copy: a run continues in its folder, or replaces what is there")
     from routecast.study.engine import router_file_of, terminal_summary
     from routecast.study.reading import find_study, read_study
@@ -113,6 +114,26 @@ def study(
     if save_router_to is not None and router_file is not None:
         save_router(router_file, save_router_to)
     remark(f"Report: {folder / 'report.html'}")
+    _require_criteria(result)
+
+
+def _list_or_copy(
+    shipped: ShippedOptions, name_or_file: str | None, options: Mapping[str, object], *, as_json: bool
+) -> None:
+    """List the studies that ship, or copy one; ``options`` are those of a run, which have no meaning here."""
+    others = {**options, "--force": shipped.force or None}
+    if shipped.copy is None or shipped.list_shipped:
+        _refuse_others("--list", {"a study": name_or_file, "--copy": shipped.copy, **others})
+        _list(as_json=as_json)
+        return
+    _refuse_others("--copy", others)
+    if name_or_file == "":
+        raise QuantityProblem("", "--copy: the name of the folder is empty: name one, or leave it out")
+    _copy(shipped.copy, Path(name_or_file) if name_or_file else None, force=shipped.force, as_json=as_json)
+
+
+def _require_criteria(result: StudyResult[Any]) -> None:
+    """Leave with 1 if an error exceeds what the study allows."""
     failed = [criterion for criterion in result.criteria if not criterion.is_met]
     for criterion in failed:
         remark(f"Criterion missed: {criterion.name} is {criterion.reached:.4g}, allowed is {criterion.bound:.4g}")

@@ -128,14 +128,9 @@ def size_router(
     skipped: list[str] = []
 
     def solved(part: Sequence[int]) -> list[Count]:
-        solved_counts = []
-        for done, count in enumerate(part):
-            on_progress(done, len(part), f"{count} cores")
-            try:
-                solved_counts.append(_solved(router_of, count, target, bounds))
-            except RoutecastError as problem:
-                skipped.append(f"{count} cores: {problem}")
-        return solved_counts
+        counts_of_part, problems = _solved_counts(router_of, part, target, bounds, on_progress)
+        skipped.extend(problems)
+        return counts_of_part
 
     def is_enough(count: Count) -> bool:
         return count.rate_pps >= target.forwarded_pps * _RATE_TOLERANCE_RATIO
@@ -162,6 +157,20 @@ def size_router(
         bounds=tuple(bounds),
         latency=_latency_answer(router_of, least, target, bounds),
     )
+
+
+def _solved_counts(
+    router_of: RouterOf, counts: Sequence[int], target: Target, bounds: Sequence[Bound], on_progress: Progress
+) -> tuple[list[Count], list[str]]:
+    """Return the counts that make a valid router, by the closed form, and the problems of the others."""
+    solved_counts, problems = [], []
+    for done, count in enumerate(counts):
+        on_progress(done, len(counts), f"{count} cores")
+        try:
+            solved_counts.append(_solved(router_of, count, target, bounds))
+        except RoutecastError as problem:
+            problems.append(f"{count} cores: {problem}")
+    return solved_counts, problems
 
 
 def _latency_answer(router_of: RouterOf, least: Count | None, target: Target, bounds: Sequence[Bound]) -> LatencyAnswer:

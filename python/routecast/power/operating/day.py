@@ -204,17 +204,13 @@ def plan_day(
     :func:`routecast.power.operating._search.search`. Raises CriterionFailed: no setting meets the targets in
     some step; the message names the nearest setting.
     """
-    bounds_j: dict[float, list[float]] = {}
-    for rate in dict.fromkeys(rates_pps):
-        bounds = [bounds_of(candidate, rate) for candidate in candidates]
-        bounds_j[rate] = [math.inf if bound.is_overloaded else bound.least_w * step_s for bound in bounds]
     with Threads(max(workers, 1)) as pool:
         table = _StepTable(
             candidates=candidates,
             load=load,
             rates_pps=rates_pps,
             targets=targets,
-            bounds=np.array([bounds_j[rate] for rate in rates_pps]),
+            bounds=_least_energies_j(candidates, rates_pps, bounds_of, step_s),
             evaluate=evaluate,
             step_s=step_s,
             pool=pool,
@@ -250,6 +246,17 @@ def plan_day(
         pairs=table.pairs,
         is_whole=is_whole,
     )
+
+
+def _least_energies_j(
+    candidates: Sequence[Candidate], rates_pps: Sequence[float], bounds_of: BoundCalculator, step_s: float
+) -> NDArray[np.float64]:
+    """Return a lower bound on the energy of each step with each candidate, infinite where it is overloaded."""
+    bounds_j: dict[float, list[float]] = {}
+    for rate in dict.fromkeys(rates_pps):
+        bounds = [bounds_of(candidate, rate) for candidate in candidates]
+        bounds_j[rate] = [math.inf if bound.is_overloaded else bound.least_w * step_s for bound in bounds]
+    return np.array([bounds_j[rate] for rate in rates_pps])
 
 
 def _performance(setting: Setting) -> tuple[int, float, bool, bool]:

@@ -526,14 +526,20 @@ def allocate(
             raise
         is_interrupted = True
     assert search.best is not None
-    if not search.best.is_carried:
-        msg = (
-            f"the search found no placement within the planes' capacity; the fullest link is loaded "
-            f"{search.best.bottlenecks().max():.4g} times its capacity: lower the load"
-            + ("" if freedom is Freedom.ANY else f", or allow more than {freedom} paths")
-        )
-        raise RoutecastError(msg)
+    _require_carried(search.best, freedom)
     return replace(search.best.allocation(policy, routings), is_interrupted=is_interrupted)
+
+
+def _require_carried(placement: FlowPlacement, freedom: Freedom) -> None:
+    """Raise RoutecastError if a link of the best placement is overloaded."""
+    if placement.is_carried:
+        return
+    msg = (
+        f"the search found no placement within the planes' capacity; the fullest link is loaded "
+        f"{placement.bottlenecks().max():.4g} times its capacity: lower the load"
+        + ("" if freedom is Freedom.ANY else f", or allow more than {freedom} paths")
+    )
+    raise RoutecastError(msg)
 
 
 def _run_stages(search: _PlacementSearch, demand: Floats, freedom: Freedom, steps: int, most_paths: int) -> None:

@@ -172,10 +172,6 @@ def answer(case: ClusterCase, *, on_progress: Progress | None = None, keeps_inte
             trace_savings = savings_of(case, traced, design.fleet, repeats=False)
     except (InfeasiblePlan, ModelProblem) as error:
         notes.append(f"saving algorithms left out: {error}")
-    mean_j = None
-    if case.mean is not None:
-        mean = replace(problem, traffic_bps=case.mean.l2_bps)
-        mean_j = schedule(mean, design.fleet).energy_j
     report(total, total, "")
     return ClusterAnswer(
         case=case,
@@ -185,9 +181,17 @@ def answer(case: ClusterCase, *, on_progress: Progress | None = None, keeps_inte
         always_on_j=always_on(problem, design.fleet).schedule.energy_j,
         day_savings=day_savings,
         trace_savings=trace_savings,
-        mean_j=mean_j,
+        mean_j=_mean_day_j(case, design),
         notes=tuple(notes),
     )
+
+
+def _mean_day_j(case: ClusterCase, design: Design) -> float | None:
+    """Return the energy of a design over the mean day; None without one."""
+    if case.mean is None:
+        return None
+    mean = replace(case.problem, traffic_bps=case.mean.l2_bps)
+    return schedule(mean, design.fleet).energy_j
 
 
 def goal_designs(

@@ -153,16 +153,7 @@ def mapping_case(
             [Problem("builder", 'is not "network_processor": only blocks on a network processor can be mapped')],
         )
     table: NetworkProcessorRouter = validated(router_table(document), document, subject)
-    trouble = ""
-    try:
-        parts = parts_of(table, folder)
-    except ModelProblem as error:
-        # The file need not be a valid router: its own stages may not fit. So read the other parts with placeholders.
-        try:
-            parts = parts_of(replace(table, **_PLACEHOLDER_STAGES), folder)
-        except ModelProblem:
-            raise FileProblem(subject, error.problems) from error
-        trouble = str(error.problems[0])
+    parts, trouble = _parts_and_trouble(table, subject, folder)
     processor = parts.processor
     problems = _parts_problems(parts, table)
     file_rings = [stage.link for stage in parts.stages[1:]]
@@ -170,13 +161,12 @@ def mapping_case(
     memories = [memory.name for memory in processor.memories]
     if ring.memory and ring.memory not in memories:
         problems.append(Problem("ring.memory", f'"{ring.memory}" is no memory: {did_you_mean(ring.memory, memories)}'))
-    ring_memories: list[str] = []
-    for name in rings:
-        if name != NEXT_NEIGHBOUR and name not in memories:
-            problems.append(
-                Problem("--ring", f'"{name}" is no memory: {did_you_mean(name, [NEXT_NEIGHBOUR, *memories])}')
-            )
-        ring_memories.append("" if name == NEXT_NEIGHBOUR else name)
+    problems += [
+        Problem("--ring", f'"{name}" is no memory: {did_you_mean(name, [NEXT_NEIGHBOUR, *memories])}')
+        for name in rings
+        if name != NEXT_NEIGHBOUR and name not in memories
+    ]
+    ring_memories = ["" if name == NEXT_NEIGHBOUR else name for name in rings]
     if not rings:
         ring_memories = [ring.memory, *(name for name in ("scratch", "sram") if name in memories)]
     states = [state.name for state in parts.states]
@@ -205,12 +195,27 @@ def mapping_case(
     file_mapping = None
     if not trouble:
         file_mapping = Mapping(name="as in the file", problem=problem, stages=parts.stages, states=parts.states)
-    ports, load = processor.ports, None
-    if "load" in document:
-        load = read_load(document["load"], ports=ports, subject=subject, folder=folder)
-    if load is None:
-        load = OfferedLoad(rate_pps=1e6, flows=FlowSet.meshed(ports * ports, ports=ports))
+    load = _load_of(document, processor.ports, subject, folder)
     return MappingCase(problem=problem, file_mapping=file_mapping, trouble=trouble, load=load, document=dict(document))
+
+
+def _parts_and_trouble(table: NetworkProcessorRouter, subject: str, folder: Path | None) -> tuple[Parts, str]:
+    """Return the parts of a router, and why its own stages do not fit the processor; empty if they fit."""
+    try:
+        return parts_of(table, folder), ""
+    except ModelProblem as error:
+        # The file need not be a valid router: its own stages may not fit. So read the other parts with placeholders.
+        try:
+            parts = parts_of(replace(table, **_PLACEHOLDER_STAGES), folder)
+        except ModelProblem:
+            raise FileProblem(subject, error.problems) from error
+        return parts, str(error.problems[0])
+
+
+def _load_of(document: Table[str, Any], ports: int, subject: str, folder: Path | None) -> OfferedLoad:
+    """Return the load of the file; without one, frames of 64 B between all ports."""
+    load = read_load(document["load"], ports=ports, subject=subject, folder=folder) if "load" in document else None
+    return load or OfferedLoad(rate_pps=1e6, flows=FlowSet.meshed(ports * ports, ports=ports))
 
 
 def _parts_problems(parts: Parts, table: NetworkProcessorRouter) -> list[Problem]:
