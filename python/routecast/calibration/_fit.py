@@ -107,10 +107,36 @@ def fit(
     evidence = _evidence([measurements], [LAWS[law] for law in prior], poll)[0][0] + priors.scales.log_weights()
     weights = law_weights([float(np.logaddexp.reduce(row)) for row in evidence], list(prior.values()))
     weights = _without_unseen_falls(weights, prior, measurements.points)
-    conditions = Conditions.of_measured(measurements.points)
     discrepancy = Discrepancy.of(measurements.points, measurements.noise)
+    weight_of = dict(zip(prior, weights, strict=True))
+    fitted = _fitted_laws(measurements, discrepancy, weight_of, evidence, poll, seed)
+    return FittedRouter(
+        series=name,
+        points=measurements.points,
+        fitted=tuple(sorted(fitted, key=lambda fitted_law: -fitted_law.weight)),
+        discrepancy=discrepancy,
+        noise_ratio=measurements.noise_ratio,
+        noise_residuals=measurements.residuals,
+        outliers=outliers,
+        caps=caps,
+        hazard=priors.hazards.of(caps.points),
+        seed=seed,
+    )
+
+
+def _fitted_laws(
+    measurements: Measurements,
+    discrepancy: Discrepancy,
+    weight_of: Mapping[str, float],
+    evidence: Floats,
+    poll: Shape,
+    seed: int,
+) -> list[FittedLaw]:
+    """Return the posterior of each law whose weight is not negligible; ``evidence``: by law and cell of the scales."""
+    weights = np.array(list(weight_of.values()))
+    conditions = Conditions.of_measured(measurements.points)
     fitted = []
-    for index, (law, weight) in enumerate(zip(prior, weights, strict=True)):
+    for index, (law, weight) in enumerate(weight_of.items()):
         if weight <= _NEGLIGIBLE_WEIGHT:
             continue
         cells = _cells(evidence[index])
@@ -130,18 +156,7 @@ def fit(
                 cells=cells[1:],
             )
         )
-    return FittedRouter(
-        series=name,
-        points=measurements.points,
-        fitted=tuple(sorted(fitted, key=lambda fitted_law: -fitted_law.weight)),
-        discrepancy=discrepancy,
-        noise_ratio=measurements.noise_ratio,
-        noise_residuals=measurements.residuals,
-        outliers=outliers,
-        caps=caps,
-        hazard=priors.hazards.of(caps.points),
-        seed=seed,
-    )
+    return fitted
 
 
 def shared_poll(

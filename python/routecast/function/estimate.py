@@ -400,19 +400,8 @@ def estimate(
     _check_arguments(function, hardware, cores=cores, remote_ratio=remote_ratio, giga=giga)
     mix = frame_bytes if isinstance(frame_bytes, FrameMix) else FrameMix.fixed(frame_bytes)
     popularity = popularity or Popularity()
-    works: list[tuple[float, StepWork]] = []
-    notes: list[str] = []
-    frame_shares: dict[int, float] = {}
-    growth = 0.0
-    for number, share in chosen_directions(function, direction).items():
-        chosen_direction = function.directions[number]
-        frames = arriving_frames(chosen_direction, mix, notes)
-        for size, size_share in frames.items():
-            frame_shares[size] = frame_shares.get(size, 0.0) + share * size_share
-        growth += share * chosen_direction.frame_growth_bytes
-        steps = direction_work(function, number, hardware, tables=sizes, frames=frames, remote_ratio=remote_ratio)
-        works += [(share, step) for step in steps]
-    notes += assumption_notes(hardware, {work.step.operation for _, work in works})
+    work = _packet_work(function, direction, hardware, mix, sizes, remote_ratio)
+    works = work.steps
     check_memory(function, works, sizes, hardware)
     flows = next((table.entries for table in sizes if table.name == function.flows_of), None)
     shares = level_shares(works, hardware, popularity, flows)
@@ -430,12 +419,12 @@ def estimate(
         remote_ratio=remote_ratio,
         tables=sizes,
         operations=tuple(
-            step_estimate(share, work, shares, hardware, function.name, frequency_hz) for share, work in works
+            step_estimate(share, step, shares, hardware, function.name, frequency_hz) for share, step in works
         ),
         call_cycles=call.per_batch_cycles / call.batch_frames + call.per_packet_cycles,
         limits=(),
-        frame_growth_bytes=growth,
-        notes=tuple(dict.fromkeys(notes)),
+        frame_growth_bytes=work.growth_bytes,
+        notes=work.notes,
     )
     if result.packet_cycles <= 0.0:
         message = "a packet takes 0 cycles: at least one operation must cost something"
@@ -445,10 +434,50 @@ def estimate(
         cores=cores,
         core_pps=result.core_pps,
         dram_accesses=result.dram_accesses,
-        frames=frame_shares,
-        growth_bytes=growth,
+        frames=work.frame_shares,
+        growth_bytes=work.growth_bytes,
     )
     return replace(result, limits=limits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PacketWork:
+    """The steps of a packet with the shares of packets that take them, over all directions.
+
+    ``frame_shares``: share of packets by size of the frame; ``growth_bytes``: mean growth of a frame.
+    """
+
+    steps: list[tuple[float, StepWork]]
+    frame_shares: dict[int, float]
+    growth_bytes: float
+    notes: tuple[str, ...]
+
+
+def _packet_work(
+    function: NetworkFunction,
+    direction: str | None,
+    hardware: Hardware,
+    mix: FrameMix,
+    sizes: tuple[TableSize, ...],
+    remote_ratio: float,
+) -> _PacketWork:
+    """Return the work of one direction, or of all directions with their shares of the packets."""
+    steps: list[tuple[float, StepWork]] = []
+    notes: list[str] = []
+    frame_shares: dict[int, float] = {}
+    growth_bytes = 0.0
+    for number, share in chosen_directions(function, direction).items():
+        chosen_direction = function.directions[number]
+        frames = arriving_frames(chosen_direction, mix, notes)
+        for size, size_share in frames.items():
+            frame_shares[size] = frame_shares.get(size, 0.0) + share * size_share
+        growth_bytes += share * chosen_direction.frame_growth_bytes
+        work = direction_work(function, number, hardware, tables=sizes, frames=frames, remote_ratio=remote_ratio)
+        steps += [(share, step) for step in work]
+    notes += assumption_notes(hardware, {step.step.operation for _, step in steps})
+    return _PacketWork(
+        steps=steps, frame_shares=frame_shares, growth_bytes=growth_bytes, notes=tuple(dict.fromkeys(notes))
+    )
 
 
 def _check_arguments(

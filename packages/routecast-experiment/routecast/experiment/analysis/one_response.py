@@ -41,6 +41,7 @@ from routecast.experiment.analysis.outcome import (
     Analysis,
     Cell,
     Effect,
+    Lenth,
     Screening,
     StationaryPoint,
     Surface,
@@ -286,31 +287,15 @@ def analyse(results: Results, response: str, *, confidence: float = 0.95, order:
     RoutecastError
         There is no such response, or ``confidence`` or ``order`` is out of range.
     """
-    if not 0 < confidence < 1:
-        raise RoutecastError(f"got confidence {confidence:g}: it lies between 0 and 1, usually at 0.95")
-    if order is not None and order < 1:
-        raise RoutecastError(f"got order {order}: it is at least 1, for main effects only")
+    _check_settings(confidence, order)
     data = observe(results, response)
     if len(data.y) == 0:
-        return Analysis(
-            response=response,
-            transform=data.transform,
-            confidence=confidence,
-            count=0,
-            mean=None,
-            missing=data.missing,
-            notes=("no run has an answer",),
-        )
+        return _without_answers(data, response, confidence)
     choice = choose_terms(results.experiment.design.kind, data, order)
     columns = [term.columns[data.rows] for term in choice.estimable.terms]
     points = data.design[data.rows]
     fit = mark_exact(fit_columns(columns, data.y, is_exact=data.is_exact), points, data.y)
-    single = [float(fit.coefficients[block][0]) for block in fit.blocks if block.stop - block.start == 1]
-    margins = (
-        lenth(single, confidence)
-        if not data.is_exact and fit.error_df == 0 and fit.sst > 0 and len(single) == len(fit.blocks)
-        else None
-    )
+    margins = _lenth_margins(data, fit, confidence)
     effects = effects_of(choice.estimable, fit, margins, confidence)
     mean_low, mean_high = _mean_interval(data, fit, confidence, has_common_seeds=results.experiment.has_common_seeds)
     return Analysis(
@@ -352,6 +337,32 @@ def analyse(results: Results, response: str, *, confidence: float = 0.95, order:
         ),
         notes=_notes(results, data, choice, fit),
     )
+
+
+def _check_settings(confidence: float, order: int | None) -> None:
+    if not 0 < confidence < 1:
+        raise RoutecastError(f"got confidence {confidence:g}: it lies between 0 and 1, usually at 0.95")
+    if order is not None and order < 1:
+        raise RoutecastError(f"got order {order}: it is at least 1, for main effects only")
+
+
+def _without_answers(data: Observations, response: str, confidence: float) -> Analysis:
+    return Analysis(
+        response=response,
+        transform=data.transform,
+        confidence=confidence,
+        count=0,
+        mean=None,
+        missing=data.missing,
+        notes=("no run has an answer",),
+    )
+
+
+def _lenth_margins(data: Observations, fit: Fit, confidence: float) -> Lenth | None:
+    """Return the margins of effects with one degree of freedom each that leave none for the errors; None otherwise."""
+    single = [float(fit.coefficients[block][0]) for block in fit.blocks if block.stop - block.start == 1]
+    is_saturated = not data.is_exact and fit.error_df == 0 and fit.sst > 0
+    return lenth(single, confidence) if is_saturated and len(single) == len(fit.blocks) else None
 
 
 def screen(results: Results, response: str, *, confidence: float = 0.95, seed: int = 1) -> Screening | None:

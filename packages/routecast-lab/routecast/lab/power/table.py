@@ -204,42 +204,88 @@ def power_table(
         ratio: runner.trial_at(f"{100 * ratio:g} % of the throughput", ratio * throughput_pps) for ratio in ratios
     }
     trials[0.0] = idle
-    notes = _notes(load, settings, trials, throughput)
-    powers = {ratio: runner.power_of(trial) for ratio, trial in trials.items()}
-    points = _load_points(settings, trials, powers)
-    return PowerTable(
-        router=router,
-        evaluator=idle.evaluator,
-        scope=powers[0.0].scope,
-        source=powers[0.0].source,
-        frames=load.frames.name,
-        ports=ports,
-        throughput_pps=throughput_pps,
-        throughput_bps=trials[1.0].l2_bps,
-        rows=(
-            _base_row(settings.base_w),
-            _trial_row("idle", "configured, all ports up, no traffic", idle, powers[0.0], 0.0),
-            _trial_row(
-                "idle+",
-                "1 frame/s on every active port",
-                idle_plus,
-                runner.power_of(idle_plus),
-                idle_plus.intended_pps / throughput_pps,
-            ),
-            *_loaded_rows(settings.typical_ratio, trials, powers),
-        ),
-        load_ratios=settings.load_ratios,
-        weights=settings.weights,
-        eer_bit_per_j=energy_efficiency_ratio_bit_per_j(points),
-        eer_unweighted_bit_per_j=energy_efficiency_ratio_bit_per_j(points, total_capacity_bps=trials[1.0].l2_bps),
-        ecr_w_per_bps=energy_consumption_rate_w_per_bps(powers[1.0].mean_w, trials[1.0].l2_bps),
-        proportionality_ratio=proportionality_ratio(powers[0.0].mean_w, max(power.mean_w for power in powers.values())),
-        stabilise_s=settings.stabilise_s,
-        measure_s=settings.measure_s,
-        averaging=settings.averaging,
-        facts=evaluator.facts() if isinstance(evaluator, Described) else {},
-        notes=notes,
+    measured = _Measured(
+        load=load,
+        settings=settings,
+        throughput=throughput,
+        idle_plus=idle_plus,
+        idle_plus_power=runner.power_of(idle_plus),
+        trials=trials,
+        powers={ratio: runner.power_of(trial) for ratio, trial in trials.items()},
     )
+    facts = evaluator.facts() if isinstance(evaluator, Described) else {}
+    return measured.table(router=router, ports=ports, facts=facts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Measured:
+    """What was measured for a table: the throughput, and the trials and their watts by load ratio; 0 is idle."""
+
+    load: OfferedLoad
+    settings: PowerTableSettings
+    throughput: LosslessThroughput
+    idle_plus: Trial
+    idle_plus_power: TrialPower
+    trials: Mapping[float, Trial]
+    powers: Mapping[float, TrialPower]
+
+    def table(self, *, router: str, ports: int, facts: Mapping[str, object]) -> PowerTable:
+        """Return the table with the efficiency over the loads."""
+        settings, full_bps, powers = self.settings, self.trials[1.0].l2_bps, self.powers
+        points = self._load_points()
+        max_w = max(power.mean_w for power in powers.values())
+        return PowerTable(
+            router=router,
+            evaluator=self.trials[0.0].evaluator,
+            scope=powers[0.0].scope,
+            source=powers[0.0].source,
+            frames=self.load.frames.name,
+            ports=ports,
+            throughput_pps=self.throughput.rate_pps,
+            throughput_bps=full_bps,
+            rows=(*self._idle_rows(), *self._loaded_rows()),
+            load_ratios=settings.load_ratios,
+            weights=settings.weights,
+            eer_bit_per_j=energy_efficiency_ratio_bit_per_j(points),
+            eer_unweighted_bit_per_j=energy_efficiency_ratio_bit_per_j(points, total_capacity_bps=full_bps),
+            ecr_w_per_bps=energy_consumption_rate_w_per_bps(powers[1.0].mean_w, full_bps),
+            proportionality_ratio=proportionality_ratio(powers[0.0].mean_w, max_w),
+            stabilise_s=settings.stabilise_s,
+            measure_s=settings.measure_s,
+            averaging=settings.averaging,
+            facts=facts,
+            notes=_notes(self.load, settings, self.trials, self.throughput),
+        )
+
+    def _idle_rows(self) -> Iterator[PowerTableRow]:
+        """Yield the lines without traffic, and with next to none."""
+        yield _base_row(self.settings.base_w)
+        yield _trial_row("idle", "configured, all ports up, no traffic", self.trials[0.0], self.powers[0.0], 0.0)
+        ratio = self.idle_plus.intended_pps / self.throughput.rate_pps
+        yield _trial_row("idle+", "1 frame/s on every active port", self.idle_plus, self.idle_plus_power, ratio)
+
+    def _loaded_rows(self) -> Iterator[PowerTableRow]:
+        """Yield the typical line, those of the further loads of the EER, rising, and that of full load."""
+        typical_ratio = self.settings.typical_ratio
+
+        def row(name: str, state: str, ratio: float) -> PowerTableRow:
+            return _trial_row(name, state, self.trials[ratio], self.powers[ratio], ratio)
+
+        yield row("typical", f"{100 * typical_ratio:g} % of the throughput", typical_ratio)
+        for ratio in sorted(set(self.trials) - {0.0, typical_ratio, 1.0}):
+            yield row("loaded", f"{100 * ratio:g} % of the throughput", ratio)
+        yield row("loaded", "the throughput without loss", 1.0)
+
+    def _load_points(self) -> list[LoadPoint]:
+        """Return the points of the EER."""
+        return [
+            LoadPoint(
+                weight_ratio=weight,
+                l2_bps=self.trials[ratio].l2_bps if ratio > 0.0 else 0.0,
+                power_w=self.powers[ratio].mean_w,
+            )
+            for ratio, weight in zip(self.settings.load_ratios, self.settings.weights, strict=True)
+        ]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -321,32 +367,6 @@ def _base_row(base_w: float) -> PowerTableRow:
     return PowerTableRow(name="base", state=f"{state}; given by the user", power_w=base_w)
 
 
-def _loaded_rows(
-    typical_ratio: float, trials: Mapping[float, Trial], powers: Mapping[float, TrialPower]
-) -> Iterator[PowerTableRow]:
-    """Yield the typical line, those of the further loads of the EER, rising, and that of full load."""
-
-    def row(name: str, state: str, ratio: float) -> PowerTableRow:
-        return _trial_row(name, state, trials[ratio], powers[ratio], ratio)
-
-    yield row("typical", f"{100 * typical_ratio:g} % of the throughput", typical_ratio)
-    for ratio in sorted(set(trials) - {0.0, typical_ratio, 1.0}):
-        yield row("loaded", f"{100 * ratio:g} % of the throughput", ratio)
-    yield row("loaded", "the throughput without loss", 1.0)
-
-
-def _load_points(
-    settings: PowerTableSettings, trials: Mapping[float, Trial], powers: Mapping[float, TrialPower]
-) -> list[LoadPoint]:
-    """Return the points of the EER."""
-    return [
-        LoadPoint(
-            weight_ratio=weight, l2_bps=trials[ratio].l2_bps if ratio > 0.0 else 0.0, power_w=powers[ratio].mean_w
-        )
-        for ratio, weight in zip(settings.load_ratios, settings.weights, strict=True)
-    ]
-
-
 def _trial_row(name: str, state: str, trial: Trial, power: TrialPower, load_ratio: float) -> PowerTableRow:
     # Joules per frame mean nothing for the few frames of an idle router.
     is_without_traffic, is_idle = load_ratio == 0.0, name.startswith("idle")
@@ -368,7 +388,7 @@ def _trial_row(name: str, state: str, trial: Trial, power: TrialPower, load_rati
 
 
 def _notes(
-    load: OfferedLoad, settings: PowerTableSettings, trials: dict[float, Trial], throughput: LosslessThroughput
+    load: OfferedLoad, settings: PowerTableSettings, trials: Mapping[float, Trial], throughput: LosslessThroughput
 ) -> tuple[str, ...]:
     stand_in = f"an offered load is more than 0, so {settings.idle_pps:g} frames/s stand for no traffic"
     notes = [

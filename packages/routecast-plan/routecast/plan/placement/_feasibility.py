@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from routecast.errors import Problem, RoutecastError
 from routecast.plan._integer_program import IntegerProgram, Undecided
-from routecast.plan.placement._candidates import Candidate, Pattern, candidate_of, classes_of, threads_of
+from routecast.plan.placement._candidates import Candidate, Classes, Pattern, candidate_of, classes_of, threads_of
 from routecast.plan.placement._server_load import ServerLoads
-from routecast.plan.placement.model import PlacementProblem
+from routecast.plan.placement.model import ElementGroup, PlacementProblem, ServerGroup
 from routecast.quantity import format_duration, format_pps
 from routecast.quantity.schema import field, value
 
@@ -149,6 +149,60 @@ def even_candidate(problem: PlacementProblem, loads: ServerLoads) -> Candidate |
     return _solve_program(problem, None, loads)[1]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ServerRows:
+    """Adds the constraints of one server to a program; its columns count the elements of each class on it."""
+
+    problem: PlacementProblem
+    classes: Classes
+    program: IntegerProgram
+    loads: ServerLoads | None
+    target_pps: float | None
+
+    @property
+    def groups(self) -> list[ElementGroup]:
+        """The groups of the classes of elements."""
+        return [elements.group for elements in self.classes.elements]
+
+    def add_limits(self, server: ServerGroup, columns: list[int]) -> None:
+        """Limit the elements by slots, memory, threads without shared cores, and the work for a target."""
+        program, groups = self.program, self.groups
+        if server.slots is not None:
+            program.add_row(dict.fromkeys(columns, 1.0), 0.0, float(server.slots))
+        if server.memory_bytes is not None:
+            memory = [group.memory_bytes for group in groups]
+            program.add_row(dict(zip(columns, memory, strict=True)), 0.0, server.memory_bytes * (1.0 + 1e-12))
+        if not self.problem.rules.shared_cores:
+            threads = [float(threads_of(self.problem, server, group.name)) for group in groups]
+            program.add_row(dict(zip(columns, threads, strict=True)), 0.0, float(server.cores))
+        if self.loads is not None and self.target_pps:
+            work = [self.loads.work(server.name, group.name).total_s * self.target_pps for group in groups]
+            program.add_row(dict(zip(columns, work, strict=True)), 0.0, server.cores * (1.0 + 1e-9))
+
+    def add_neighbours(self, columns: list[int]) -> None:
+        """Keep apart what must be apart, and together what must be together."""
+        for apart in self.classes.apart:
+            self.program.add_row(dict.fromkeys((columns[k] for k in apart), 1.0), 0.0, 1.0)
+        for together in self.classes.together:
+            is_complete = self.program.add_column()
+            for k in together:
+                self.program.add_row({columns[k]: 1.0, is_complete: -float(self.classes.counts[k])}, 0.0, 0.0)
+
+    def add_local_chains(self, columns: list[int]) -> None:
+        """Require, for each chain, all its stages on a server that has one of them."""
+        totals = self.classes.counts
+        for chain in self.problem.chains:
+            edge, *stages = (
+                [k for k, group in enumerate(self.groups) if group.name == stage]
+                for stage in (chain.stages[0], *chain.stages[1:-1])
+            )
+            for inner in stages:
+                for required, requiring in ((edge, inner), (inner, edge)):
+                    weight = -float(sum(totals[k] for k in required))
+                    entries = {columns[k]: 1.0 for k in required} | {columns[k]: weight for k in requiring}
+                    self.program.add_row(entries, -math.inf, 0.0)
+
+
 def _solve_program(
     problem: PlacementProblem, target_pps: float | None, balanced_loads: ServerLoads | None
 ) -> tuple[bool, Candidate | None]:
@@ -160,6 +214,7 @@ def _solve_program(
     busiest_core_s = program.add_column(math.inf, cost=1.0, is_integer=False) if balanced_loads is not None else -1
     on_server: list[tuple[int, list[int]]] = []
     used: list[int] = []
+    rows = _ServerRows(problem=problem, classes=classes, program=program, loads=loads, target_pps=target_pps)
     for host, server in [
         (number, host_class.group) for number, host_class in enumerate(classes.hosts) for _ in host_class.names
     ]:
@@ -170,42 +225,16 @@ def _solve_program(
         on_server.append((host, element_columns))
         used.append(is_used)
         program.add_row({**dict.fromkeys(element_columns, 1.0), is_used: -float(sum(totals))}, -math.inf, 0.0)
-        if server.slots is not None:
-            program.add_row(dict.fromkeys(element_columns, 1.0), 0.0, float(server.slots))
-        if server.memory_bytes is not None:
-            memory = [group.memory_bytes for group in groups]
-            program.add_row(dict(zip(element_columns, memory, strict=True)), 0.0, server.memory_bytes * (1.0 + 1e-12))
-        if not problem.rules.shared_cores:
-            threads = [float(threads_of(problem, server, group.name)) for group in groups]
-            program.add_row(dict(zip(element_columns, threads, strict=True)), 0.0, float(server.cores))
+        rows.add_limits(server, element_columns)
         if balanced_loads is not None:
             core_us = [
                 1e6 * balanced_loads.work(server.name, group.name).total_s / balanced_loads.cores(server.name)
                 for group in groups
             ]
             program.add_row({**dict(zip(element_columns, core_us, strict=True)), busiest_core_s: -1.0}, -math.inf, 0.0)
-        if loads is not None and target_pps:
-            work = [loads.work(server.name, group.name).total_s * target_pps for group in groups]
-            program.add_row(dict(zip(element_columns, work, strict=True)), 0.0, server.cores * (1.0 + 1e-9))
-        for apart in classes.apart:
-            program.add_row(dict.fromkeys((element_columns[k] for k in apart), 1.0), 0.0, 1.0)
-        for together in classes.together:
-            is_complete = program.add_column()
-            for k in together:
-                program.add_row({element_columns[k]: 1.0, is_complete: -float(totals[k])}, 0.0, 0.0)
+        rows.add_neighbours(element_columns)
         if problem.balancing == "local":
-            for chain in problem.chains:
-                edge, *stages = (
-                    [k for k, group in enumerate(groups) if group.name == stage]
-                    for stage in (chain.stages[0], *chain.stages[1:-1])
-                )
-                for inner in stages:
-                    for required, requiring in ((edge, inner), (inner, edge)):
-                        weight = -float(sum(totals[k] for k in required))
-                        entries = {element_columns[k]: 1.0 for k in required} | {
-                            element_columns[k]: weight for k in requiring
-                        }
-                        program.add_row(entries, -math.inf, 0.0)
+            rows.add_local_chains(element_columns)
     for k, count in enumerate(totals):
         program.add_row({element_columns[k]: 1.0 for _, element_columns in on_server}, float(count), float(count))
     if problem.rules.most_servers is not None:

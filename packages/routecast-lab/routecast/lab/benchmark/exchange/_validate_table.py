@@ -39,36 +39,9 @@ def validate_text(
     out. Raises FileProblem: no record has a throughput of the router, or the number of cores or the frame size is
     unknown.
     """
-    problems: list[Problem] = []
-    best: dict[_Conditions, Record] = {}
-    at_tester: dict[_Conditions, None] = {}  # a set in order
-    for number, record in enumerate(records, start=1):
-        rate_pps = record.trial.forwarded_pps
-        is_chosen = record.goal not in NO_THROUGHPUT and goal in (None, record.goal)
-        if not is_chosen or not record.trial.is_valid or not rate_pps > 0.0:
-            continue
-        place = f"trial {number} ({record.title or record.source})"
-        row_cores, row_flows = record.cores or cores, record.flows or flows
-        if row_cores is None:
-            problems.append(Problem(place, "does not say how many cores forwarded: give --cores"))
-            continue
-        if not record.frame_bytes >= 64.0:
-            problems.append(Problem(place, "does not say its frame size: give --frame"))
-            continue
-        key = (record.series, row_cores, record.frame_bytes, row_flows)
-        if record.facts.get("limit") == "tester":
-            at_tester[key] = None
-        elif key not in best or rate_pps > best[key].trial.forwarded_pps:
-            best[key] = record
-    if problems:
-        raise FileProblem(name, problems)
+    best, at_tester = _best_records(records, name, goal, cores, flows)
     if not best and not at_tester:
-        kind = f"valid trial with the goal {goal!r}" if goal else "valid trial that measures a throughput"
-        goals = {record.goal for record in records}
-        goals_text = f"goals in it: {', '.join(sorted(goals - NO_THROUGHPUT)) or 'none'}"
-        if goals & NO_THROUGHPUT:
-            goals_text += f"; those of {', '.join(sorted(goals & NO_THROUGHPUT))} measure no throughput"
-        raise FileProblem(name, [Problem("", f"has no {kind}; {goals_text}")])
+        raise _no_throughput(records, name, goal)
     router_limited = {key for key, record in best.items() if record.facts.get("limit") != "medium"}
     for key in [key for key in at_tester if key not in best]:
         on_remark(f"{_describe(key)}: left out, {LIMITS['tester']}")
@@ -105,6 +78,50 @@ def validate_text(
             )
         )
     return points_text(points)
+
+
+def _best_records(
+    records: Sequence[Record], name: str, goal: str | None, cores: int | None, flows: int | None
+) -> tuple[dict[_Conditions, Record], dict[_Conditions, None]]:
+    """Return the best valid trial by conditions, and the conditions in order whose rate the tester limited.
+
+    ``goal``, ``cores`` and ``flows``: as for :func:`validate_text`. Raises FileProblem: a trial has no cores or frame
+    size.
+    """
+    problems: list[Problem] = []
+    best: dict[_Conditions, Record] = {}
+    at_tester: dict[_Conditions, None] = {}  # a set in order
+    for number, record in enumerate(records, start=1):
+        rate_pps = record.trial.forwarded_pps
+        is_chosen = record.goal not in NO_THROUGHPUT and goal in (None, record.goal)
+        if not is_chosen or not record.trial.is_valid or not rate_pps > 0.0:
+            continue
+        place = f"trial {number} ({record.title or record.source})"
+        row_cores, row_flows = record.cores or cores, record.flows or flows
+        if row_cores is None:
+            problems.append(Problem(place, "does not say how many cores forwarded: give --cores"))
+            continue
+        if not record.frame_bytes >= 64.0:
+            problems.append(Problem(place, "does not say its frame size: give --frame"))
+            continue
+        key = (record.series, row_cores, record.frame_bytes, row_flows)
+        if record.facts.get("limit") == "tester":
+            at_tester[key] = None
+        elif key not in best or rate_pps > best[key].trial.forwarded_pps:
+            best[key] = record
+    if problems:
+        raise FileProblem(name, problems)
+    return best, at_tester
+
+
+def _no_throughput(records: Sequence[Record], name: str, goal: str | None) -> FileProblem:
+    """Return the problem of records without a throughput, with the goals that they have."""
+    kind = f"valid trial with the goal {goal!r}" if goal else "valid trial that measures a throughput"
+    goals = {record.goal for record in records}
+    goals_text = f"goals in it: {', '.join(sorted(goals - NO_THROUGHPUT)) or 'none'}"
+    if goals & NO_THROUGHPUT:
+        goals_text += f"; those of {', '.join(sorted(goals & NO_THROUGHPUT))} measure no throughput"
+    return FileProblem(name, [Problem("", f"has no {kind}; {goals_text}")])
 
 
 def _link_bps(record: Record, given_bps: float | None) -> float | None:
