@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -272,54 +273,13 @@ def fit_activation_costs(
     25.0
     """
     import numpy as np
-    from scipy.optimize import least_squares
-    from scipy.stats import t
 
     points = _checked_points(rates_pps, idle_ratio, series)
     rates = np.array([rate for rate, _ in points])
     idle = np.array([share for _, share in points])
-    scales = _initial_costs(rates, idle)
-
-    def residuals(theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        per_packet, per_interrupt, wakeup = theta * scales
-        free = np.maximum(1.0 - rates * per_packet, 0.0)
-        result: NDArray[np.float64] = free * (1.0 + rates * wakeup) / (1.0 + rates * (wakeup + per_interrupt)) - idle
-        return result
-
-    def slopes(theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        per_packet, per_interrupt, wakeup = theta * scales
-        free = np.maximum(1.0 - rates * per_packet, 0.0)
-        waited, cycle = 1.0 + rates * wakeup, 1.0 + rates * (wakeup + per_interrupt)
-        packet_slope = np.where(free > 0.0, -rates * waited / cycle, 0.0)
-        interrupt_slope = -free * waited * rates / cycle**2
-        wakeup_slope = free * rates**2 * per_interrupt / cycle**2
-        return np.column_stack([packet_slope, interrupt_slope, wakeup_slope]) * scales
-
-    starts = [np.array([1.0, 1.0, ratio]) for ratio in (0.1, 1.0, 10.0)]
-    bounds = ([1e-6, 0.0, 0.0], [np.inf] * COSTS)
-    solution = min(
-        (
-            least_squares(residuals, start, jac=slopes, bounds=bounds, xtol=1e-14, ftol=1e-14, gtol=1e-14)
-            for start in starts
-        ),
-        key=lambda fit: float(fit.cost),
-    )
-    theta = np.asarray(solution.x)
-    for position in (1, 2):  # a cost is 0 if the fit is as good without it
-        without_cost = np.where(np.arange(COSTS) == position, 0.0, theta)
-        if float(np.sum(residuals(without_cost) ** 2)) <= 2.0 * float(solution.cost) * (1.0 + 1e-9) + 1e-24:
-            theta = without_cost
-    errors, jacobian = residuals(theta), slopes(theta)
-    # A point without idle time above the capacity has no information on the noise of the other points.
-    informative = int(np.count_nonzero((idle > 0.0) | (np.abs(errors) > 0.0)))
-    degrees_of_freedom = informative - COSTS
-    values = theta * scales
-    if degrees_of_freedom > 0:
-        covariance = np.linalg.pinv(jacobian.T @ jacobian) * float(np.sum(errors**2)) / degrees_of_freedom
-        widths = float(t.ppf(0.975, degrees_of_freedom)) * np.sqrt(np.diag(covariance)) * scales
-        widths[np.max(np.abs(jacobian), axis=0) == 0.0] = np.inf
-    else:
-        widths = np.full(COSTS, np.nan)
+    fit = _IdleFit(rates, idle, _initial_costs(rates, idle))
+    theta = fit.solution()
+    values, widths = theta * fit.scales, fit.half_widths_s(theta)
     return FittedActivation(
         costs=_costs(values),
         low=_costs(np.maximum(values - widths, 0.0)),
@@ -327,6 +287,77 @@ def fit_activation_costs(
         rates_pps=tuple(float(rate) for rate in rates),
         idle_ratio=tuple(float(share) for share in idle),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _IdleFit:
+    """The least squares of the idle share; a vector ``theta`` holds the three costs in units of ``scales``."""
+
+    rates: NDArray[np.float64]
+    idle: NDArray[np.float64]
+    scales: NDArray[np.float64]
+
+    def residuals(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the idle share of the closed form less the measured one, by point."""
+        import numpy as np
+
+        rates = self.rates
+        per_packet, per_interrupt, wakeup = theta * self.scales
+        free = np.maximum(1.0 - rates * per_packet, 0.0)
+        idle: NDArray[np.float64] = free * (1.0 + rates * wakeup) / (1.0 + rates * (wakeup + per_interrupt))
+        return idle - self.idle
+
+    def slopes(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the derivatives of the residuals, (points, costs)."""
+        import numpy as np
+
+        rates = self.rates
+        per_packet, per_interrupt, wakeup = theta * self.scales
+        free = np.maximum(1.0 - rates * per_packet, 0.0)
+        waited, cycle = 1.0 + rates * wakeup, 1.0 + rates * (wakeup + per_interrupt)
+        packet_slope = np.where(free > 0.0, -rates * waited / cycle, 0.0)
+        interrupt_slope = -free * waited * rates / cycle**2
+        wakeup_slope = free * rates**2 * per_interrupt / cycle**2
+        return np.column_stack([packet_slope, interrupt_slope, wakeup_slope]) * self.scales
+
+    def solution(self) -> NDArray[np.float64]:
+        """Return the best of several starts, with a cost of 0 where the fit is as good without it."""
+        import numpy as np
+        from scipy.optimize import least_squares
+
+        starts = [np.array([1.0, 1.0, ratio]) for ratio in (0.1, 1.0, 10.0)]
+        bounds = ([1e-6, 0.0, 0.0], [np.inf] * COSTS)
+        solution = min(
+            (
+                least_squares(self.residuals, start, jac=self.slopes, bounds=bounds, xtol=1e-14, ftol=1e-14, gtol=1e-14)
+                for start in starts
+            ),
+            key=lambda fit: float(fit.cost),
+        )
+        theta = np.asarray(solution.x)
+        for position in (1, 2):
+            without_cost = np.where(np.arange(COSTS) == position, 0.0, theta)
+            if float(np.sum(self.residuals(without_cost) ** 2)) <= 2.0 * float(solution.cost) * (1.0 + 1e-9) + 1e-24:
+                theta = without_cost
+        return theta
+
+    def half_widths_s(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the half-widths of the 95 % intervals; NaN without more points than costs."""
+        import numpy as np
+        from scipy.stats import t
+
+        errors, jacobian = self.residuals(theta), self.slopes(theta)
+        # A point without idle time above the capacity has no information on the noise of the other points.
+        informative = int(np.count_nonzero((self.idle > 0.0) | (np.abs(errors) > 0.0)))
+        degrees_of_freedom = informative - COSTS
+        if degrees_of_freedom <= 0:
+            return np.full(COSTS, np.nan)
+        covariance = np.linalg.pinv(jacobian.T @ jacobian) * float(np.sum(errors**2)) / degrees_of_freedom
+        widths: NDArray[np.float64] = (
+            float(t.ppf(0.975, degrees_of_freedom)) * np.sqrt(np.diag(covariance)) * self.scales
+        )
+        widths[np.max(np.abs(jacobian), axis=0) == 0.0] = np.inf
+        return widths
 
 
 def _costs(values: NDArray[np.float64]) -> ActivationCosts:

@@ -426,18 +426,7 @@ def estimate(
         frame_growth_bytes=work.growth_bytes,
         notes=work.notes,
     )
-    if result.packet_cycles <= 0.0:
-        message = "a packet takes 0 cycles: at least one operation must cost something"
-        raise ModelProblem(f"function {function.name!r} on {hardware.name}", [Problem("operation", message)])
-    limits = limits_of(
-        hardware,
-        cores=cores,
-        core_pps=result.core_pps,
-        dram_accesses=result.dram_accesses,
-        frames=work.frame_shares,
-        growth_bytes=work.growth_bytes,
-    )
-    return replace(result, limits=limits)
+    return _with_limits(result, hardware, work)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -478,6 +467,22 @@ def _packet_work(
     return _PacketWork(
         steps=steps, frame_shares=frame_shares, growth_bytes=growth_bytes, notes=tuple(dict.fromkeys(notes))
     )
+
+
+def _with_limits(result: Estimate, hardware: Hardware, work: _PacketWork) -> Estimate:
+    """Return the estimate with the limits of the machine; raise ModelProblem if a packet costs nothing."""
+    if result.packet_cycles <= 0.0:
+        message = "a packet takes 0 cycles: at least one operation must cost something"
+        raise ModelProblem(f"function {result.function!r} on {hardware.name}", [Problem("operation", message)])
+    limits = limits_of(
+        hardware,
+        cores=result.cores,
+        core_pps=result.core_pps,
+        dram_accesses=result.dram_accesses,
+        frames=work.frame_shares,
+        growth_bytes=work.growth_bytes,
+    )
+    return replace(result, limits=limits)
 
 
 def _check_arguments(

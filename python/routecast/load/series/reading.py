@@ -95,13 +95,7 @@ def read_series(
         The file cannot be read or lacks information, or a sample is wrong, missing or off its step. The error lists up
         to twenty faults with their places, and the number of all.
     """
-    shipped = shipped_series()
-    source = str(path)
-    file = shipped[source] if source in shipped and not Path(path).is_file() else Path(path)
-    if not (file.is_file() or file.is_dir()):
-        raise FileProblem(
-            source, [Problem("", f"is neither a file nor a shipped series: those are {', '.join(shipped)}")]
-        )
+    source, file = str(path), _file_of(path)
     if step is not None and not (math.isfinite(step) and step > 0.0):
         raise FileProblem(source, [Problem("step", f"{step:g} s is no positive time")])
     table = read_sndlib_totals(file) if is_sndlib(file) else read_series_table(file)
@@ -115,26 +109,13 @@ def read_series(
         oddity_notes = oddities(grid.start, grid.step_s, grid.values)
     except ModelProblem as problem:
         raise FileProblem(source, problem.problems) from problem
-    missing = gap_problems(grid.start, grid.step_s, grid.values)
-    if missing and gaps == "refuse":
-        raise FileProblem(
-            source,
-            [
-                *shortened(missing),
-                Problem(
-                    "",
-                    f"missing steps: {sum(math.isnan(rate) for rate in grid.values):,}; choose what to do about gaps: "
-                    "hold, interpolate or drop (--gaps)",
-                ),
-            ],
-        )
+    if gaps == "refuse":
+        _refuse_missing_steps(grid, source)
     series = TrafficSeries(
         step_s=grid.step_s,
         l2_bps=grid.values,
         start=grid.start,
-        clock_changes=tuple(
-            ((time - grid.start) / timedelta(seconds=1), ahead / timedelta(seconds=1)) for time, ahead in line.changes
-        ),
+        clock_changes=_clock_changes_s(line, grid.start),
         source=source,
         read_as=read_as,
         notes=(*table.notes, *notes, *grid.notes, *oddity_notes),
@@ -144,6 +125,35 @@ def read_series(
         return filled(series, gaps) if gaps != "refuse" else series
     except ModelProblem as problem:
         raise FileProblem(source, problem.problems) from problem
+
+
+def _file_of(path: str | Path) -> Path:
+    """Return the file or folder of a path, or of the name of a shipped series."""
+    shipped = shipped_series()
+    source = str(path)
+    file = shipped[source] if source in shipped and not Path(path).is_file() else Path(path)
+    if not (file.is_file() or file.is_dir()):
+        raise FileProblem(
+            source, [Problem("", f"is neither a file nor a shipped series: those are {', '.join(shipped)}")]
+        )
+    return file
+
+
+def _refuse_missing_steps(grid: Grid, source: str) -> None:
+    missing = gap_problems(grid.start, grid.step_s, grid.values)
+    if not missing:
+        return
+    message = (
+        f"missing steps: {sum(math.isnan(rate) for rate in grid.values):,}; choose what to do about gaps: "
+        "hold, interpolate or drop (--gaps)"
+    )
+    raise FileProblem(source, [*shortened(missing), Problem("", message)])
+
+
+def _clock_changes_s(line: Timeline, start: datetime) -> tuple[tuple[float, float], ...]:
+    """Return the changes of the clock, each as its time since the start and what the clock is then ahead, s."""
+    second = timedelta(seconds=1)
+    return tuple(((time - start) / second, ahead / second) for time, ahead in line.changes)
 
 
 def _sample_grid(

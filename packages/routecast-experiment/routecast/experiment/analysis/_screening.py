@@ -257,29 +257,13 @@ def screen_sample(data: Observations, *, confidence: float, seed: int) -> Screen
     resamples = _RESAMPLES if len(y) <= _MANY_RUNS else _RESAMPLES // 2
     srrc_low, srrc_high = _bootstrap(_standardised, ranked_x, ranked_y, resamples, seed, confidence)
     chaos = fit_chaos(x, y, [factor.is_quantity for factor in factors])
-    total = total_low = total_high = None
     if chaos is not None and chaos.quality_ratio >= _MIN_QUALITY_RATIO:
-        first, total = indices(chaos)
-        resampled_first, resampled_total = resampled_indices(chaos, _RESAMPLES, seed)
-        first_low, first_high = _interval(resampled_first, confidence)
-        total_low, total_high = _interval(resampled_total, confidence)
-        method = (
-            f"Sobol indices by a polynomial of degree {chaos.degree} ({len(chaos.coefficients)} terms) that predicts "
-            f"{chaos.quality_ratio:.1%} of the variance of left-out runs"
-        )
-        importance = total
+        sobol = _indices_of_chaos(chaos, seed, confidence)
     else:
-        bins = int(min(max(len(y) ** 0.5 / 2, 3), 32))
-
-        def shares(x: Floats, y: Floats) -> Floats:
-            return np.array([_share_over_bins(column, y, bins) for column in x.T])
-
-        first = importance = shares(x, y)
-        low, high = _bootstrap(shares, x, y, _RESAMPLES, seed, confidence)
-        first_low, first_high = np.minimum(low, first), np.maximum(high, first)
-        method = f"first-order Sobol indices from the mean response over {bins} bins of each factor"
+        sobol = _indices_over_bins(x, y, seed, confidence)
         reason = "too few runs" if chaos is None else f"Q2 = {chaos.quality_ratio:.2f}"
         notes.append(f"no polynomial predicts left-out runs well enough ({reason}), so interactions are unknown")
+    importance = sobol.first if sobol.total is None else sobol.total
 
     def entry(values: Floats | None, column: int) -> float | None:
         return None if values is None else float(values[column])
@@ -295,18 +279,68 @@ def screen_sample(data: Observations, *, confidence: float, seed: int) -> Screen
                 srrc=entry(srrc, column),
                 srrc_low=entry(srrc_low, column),
                 srrc_high=entry(srrc_high, column),
-                first_order_ratio=entry(first, column),
-                first_order_low=entry(first_low, column),
-                first_order_high=entry(first_high, column),
-                total_ratio=entry(total, column),
-                total_low=entry(total_low, column),
-                total_high=entry(total_high, column),
+                first_order_ratio=entry(sobol.first, column),
+                first_order_low=entry(sobol.first_low, column),
+                first_order_high=entry(sobol.first_high, column),
+                total_ratio=entry(sobol.total, column),
+                total_low=entry(sobol.total_low, column),
+                total_high=entry(sobol.total_high, column),
             )
             for rank, column in enumerate(np.argsort(-importance, kind="stable").tolist(), start=1)
         ),
-        method=method,
+        method=sobol.method,
         quality_ratio=None if chaos is None else chaos.quality_ratio,
         notes=tuple(notes),
+    )
+
+
+@value
+class _SobolIndices:
+    """Sobol's indices of the varied factors with their intervals; ``total`` is None where interactions are unknown."""
+
+    method: str
+    first: Floats
+    first_low: Floats
+    first_high: Floats
+    total: Floats | None = None
+    total_low: Floats | None = None
+    total_high: Floats | None = None
+
+
+def _indices_of_chaos(chaos: ChaosExpansion, seed: int, confidence: float) -> _SobolIndices:
+    """Return the indices of a polynomial that predicts left-out runs."""
+    first, total = indices(chaos)
+    resampled_first, resampled_total = resampled_indices(chaos, _RESAMPLES, seed)
+    first_low, first_high = _interval(resampled_first, confidence)
+    total_low, total_high = _interval(resampled_total, confidence)
+    return _SobolIndices(
+        method=(
+            f"Sobol indices by a polynomial of degree {chaos.degree} ({len(chaos.coefficients)} terms) that predicts "
+            f"{chaos.quality_ratio:.1%} of the variance of left-out runs"
+        ),
+        first=first,
+        first_low=first_low,
+        first_high=first_high,
+        total=total,
+        total_low=total_low,
+        total_high=total_high,
+    )
+
+
+def _indices_over_bins(x: Floats, y: Floats, seed: int, confidence: float) -> _SobolIndices:
+    """Return first-order indices from the mean response over bins of each factor."""
+    bins = int(min(max(len(y) ** 0.5 / 2, 3), 32))
+
+    def shares(x: Floats, y: Floats) -> Floats:
+        return np.array([_share_over_bins(column, y, bins) for column in x.T])
+
+    first = shares(x, y)
+    low, high = _bootstrap(shares, x, y, _RESAMPLES, seed, confidence)
+    return _SobolIndices(
+        method=f"first-order Sobol indices from the mean response over {bins} bins of each factor",
+        first=first,
+        first_low=np.minimum(low, first),
+        first_high=np.maximum(high, first),
     )
 
 

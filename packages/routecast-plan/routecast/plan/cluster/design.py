@@ -689,55 +689,77 @@ def goal_program(
     clock = _Clock(seconds, on_progress, every_s)
     check(problem)
     check_budget(problem)
-    budget = math.inf if problem.budget is None else problem.budget
     energy = FleetEnergy(Dispatcher(problem))
     energy.dispatcher.pause = lambda: clock.refuse_late(energy.slowest_s)
     clock.share = _START_SHARE
-    start = min(_start_fleets(problem, energy, budget, clock))
-    energy_search = EnergySearch(energy, range(len(problem.groups)), budget, start)
-    price_search: PriceSearch | None = None
-
-    def stop() -> bool:
-        price = price_of(problem, energy_search.fleet) if price_search is None else price_search.least_price
-        clock.report_if_due(
-            energy_search.best_j, energy_search.bound_j, price, "energy" if price_search is None else "price"
-        )
-        return clock.is_late(energy.slowest_s)
-
+    search = _GoalSearch(problem, energy, clock)
     is_interrupted = False
     try:
-        clock.share = _SWAP_SHARE
-        improved_start = improve(energy, energy_search.fleet, budget, stop=stop)
-        clock.share = _ENERGY_SHARE
-        energy_search = EnergySearch(energy, order_of_groups(energy, improved_start[1]), budget, improved_start)
-        energy_search.run(gap, stop=stop)
-        clock.share = 1.0 if energy.is_exact else _PRICE_SHARE
-        max_j = energy_search.best_j * (1.0 + _SAME_ENERGY)
-        price_search = PriceSearch(energy, order_of_groups(energy, energy_search.fleet), max_j, energy_search.fleet)
-        price_search.run(stop=stop)
+        search.run(gap)
     except KeyboardInterrupt:
         if not keeps_interrupted:
             raise
         is_interrupted = True
-    fleet = energy_search.fleet if price_search is None else price_search.fleet
     energy.dispatcher.pause = clock.final_deadline(_SCHEDULE_S if is_interrupted else 0.0)
-    design_schedule = energy.schedule(fleet)
-    # An interrupted search may have no bound yet: the fleet of all useful machines gives one.
-    proven_j = energy_search.bound_j or energy.low_j(energy.dispatcher.max_counts.tolist())
-    bound_j = min(proven_j, design_schedule.energy_j) * (1.0 - _MARGIN)
-    price = price_of(problem, fleet)
+    design_schedule = energy.schedule(search.fleet)
+    bound_j = min(search.proven_j(), design_schedule.energy_j) * (1.0 - _MARGIN)
+    price = price_of(problem, search.fleet)
     if not is_interrupted:
         clock.report(design_schedule.energy_j, bound_j, price, "price")
     return Design(
         name="Design-V",
-        fleet=fleet,
+        fleet=search.fleet,
         price=price,
         schedule=design_schedule,
         bound_j=bound_j,
         seconds=clock.elapsed_s,
-        price_is_least=price_search is not None and price_search.is_proven,
+        price_is_least=search.price is not None and search.price.is_proven,
         is_interrupted=is_interrupted,
     )
+
+
+class _GoalSearch:
+    """The two goals one after the other: the least energy within the budget, then the least price at that energy."""
+
+    def __init__(self, problem: ClusterProblem, energy: FleetEnergy, clock: _Clock) -> None:
+        self._problem = problem
+        self._fleet_energy = energy
+        self._budget = math.inf if problem.budget is None else problem.budget
+        self._clock = clock
+        start = min(_start_fleets(problem, energy, self._budget, clock))
+        self.energy = EnergySearch(energy, range(len(problem.groups)), self._budget, start)
+        self.price: PriceSearch | None = None
+
+    @property
+    def fleet(self) -> tuple[int, ...]:
+        """The best fleet so far."""
+        return self.energy.fleet if self.price is None else self.price.fleet
+
+    def proven_j(self) -> float:
+        """Return a lower bound on the energy of any fleet."""
+        # An interrupted search may have no bound yet: the fleet of all useful machines gives one.
+        max_counts = self._fleet_energy.dispatcher.max_counts.tolist()
+        return self.energy.bound_j or self._fleet_energy.low_j(max_counts)
+
+    def run(self, gap: float) -> None:
+        """Search until the energy is within ``gap`` of its bound and the price is the least, or until the time ends."""
+        energy, clock = self._fleet_energy, self._clock
+        clock.share = _SWAP_SHARE
+        improved_start = improve(energy, self.energy.fleet, self._budget, stop=self._stop)
+        clock.share = _ENERGY_SHARE
+        self.energy = EnergySearch(energy, order_of_groups(energy, improved_start[1]), self._budget, improved_start)
+        self.energy.run(gap, stop=self._stop)
+        clock.share = 1.0 if energy.is_exact else _PRICE_SHARE
+        max_j = self.energy.best_j * (1.0 + _SAME_ENERGY)
+        self.price = PriceSearch(energy, order_of_groups(energy, self.energy.fleet), max_j, self.energy.fleet)
+        self.price.run(stop=self._stop)
+
+    def _stop(self) -> bool:
+        """Report the state of the search if it is due, and return whether the time of its part is over."""
+        price = price_of(self._problem, self.energy.fleet) if self.price is None else self.price.least_price
+        goal = "energy" if self.price is None else "price"
+        self._clock.report_if_due(self.energy.best_j, self.energy.bound_j, price, goal)
+        return self._clock.is_late(self._fleet_energy.slowest_s)
 
 
 def _start_fleets(
