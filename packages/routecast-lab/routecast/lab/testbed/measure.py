@@ -455,30 +455,10 @@ class Measure:
     def _streams(self, load: OfferedLoad, duration_s: float) -> Streams:
         if not (math.isfinite(duration_s) and duration_s > 0.0):
             raise ModelProblem("trial", [Problem("duration_s", f"got {duration_s}: a number of seconds > 0")])
-        problems = list(self._too_short_problems(load, duration_s))
+        problems = list(_too_short_problems(load, duration_s, self.slice_s))
         if problems:
             raise ModelProblem("trial", problems)
         return streams_of(load, self.bed.ports, self._addressing)
-
-    def _too_short_problems(self, load: OfferedLoad, duration_s: float) -> Iterator[Problem]:
-        """Report a time too short for a frame, in which the tester would send a frame at more than the load's rate."""
-        if load.steps:
-            return
-        gap_s = 1.0 / load.rate_pps
-
-        def problem_of(name: str, time_s: float) -> Problem:
-            prefix = f"got {format_duration(time_s)}, in which {format_pps(load.rate_pps)} are not one frame"
-            return Problem(name, f"{prefix}: give at least {format_duration(gap_s)}, or a higher rate")
-
-        if duration_s < gap_s * _ROUNDING_RATIO:
-            yield problem_of("duration_s", duration_s)
-        elif self.slice_s is not None and self.slice_s < duration_s:
-            if self.slice_s < gap_s * _ROUNDING_RATIO:
-                yield problem_of("slice_s", self.slice_s)
-            elif duration_s > _MAX_SLICES * self.slice_s:
-                min_slice = format_duration(duration_s / _MAX_SLICES)
-                prefix = f"got {format_duration(self.slice_s)}: a trial is sent in at most {_MAX_SLICES:,} slices"
-                yield Problem("slice_s", f"{prefix}, give at least {min_slice}")
 
     def _attempt(
         self,
@@ -566,6 +546,27 @@ class Measure:
             "to_ports": [int(stream["to_port"]) for stream in streams.streams],
             "is_even": [stream["schedule"]["kind"] == "cbr" and not stream["steps"] for stream in streams.streams],
         }
+
+
+def _too_short_problems(load: OfferedLoad, duration_s: float, slice_s: float | None) -> Iterator[Problem]:
+    """Report a time too short for a frame, in which the tester would send a frame at more than the load's rate."""
+    if load.steps:
+        return
+    gap_s = 1.0 / load.rate_pps
+
+    def problem_of(name: str, time_s: float) -> Problem:
+        prefix = f"got {format_duration(time_s)}, in which {format_pps(load.rate_pps)} are not one frame"
+        return Problem(name, f"{prefix}: give at least {format_duration(gap_s)}, or a higher rate")
+
+    if duration_s < gap_s * _ROUNDING_RATIO:
+        yield problem_of("duration_s", duration_s)
+    elif slice_s is not None and slice_s < duration_s:
+        if slice_s < gap_s * _ROUNDING_RATIO:
+            yield problem_of("slice_s", slice_s)
+        elif duration_s > _MAX_SLICES * slice_s:
+            min_slice = format_duration(duration_s / _MAX_SLICES)
+            prefix = f"got {format_duration(slice_s)}: a trial is sent in at most {_MAX_SLICES:,} slices"
+            yield Problem("slice_s", f"{prefix}, give at least {min_slice}")
 
 
 def _with_broadcast(trial: Trial, slices: Sequence[Slice]) -> Trial:
