@@ -21,9 +21,10 @@ import numpy as np
 
 from routecast.calibration._discrepancy import Discrepancy, Measurements, Scales
 from routecast.calibration._posterior import law_weights, log_evidence, log_evidence_of_shifts, sample_posterior
+from routecast.calibration._rate_draws import falls
 from routecast.calibration.caps import find_caps, with_queues
 from routecast.calibration.dealing import find_queues
-from routecast.calibration.fitted import FittedLaw, FittedRouter, Parameter, falls
+from routecast.calibration.fitted import FittedLaw, FittedRouter, Parameter
 from routecast.calibration.forward import BYTE_SHAPE, DEVICE_SHAPES, POLL_SHAPE, Conditions, log_throughput
 from routecast.calibration.priors import Priors, read_priors
 from routecast.contention import LAWS, Law, Shape
