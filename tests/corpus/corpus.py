@@ -1,6 +1,7 @@
 """What routecast says, command by command, kept as files: what no change of the house's inside may alter.
 
-Every file says on top which command made it; ``make corpus`` writes all of them again. Numbers are rounded to nine
+Every file says on top which command made it; ``make corpus`` writes all of them again. Long ones are compressed
+(tests/kept_text.py). Numbers are rounded to nine
 digits, or six, so that the last bits of a processor's vector units are no difference; what names the run, the machine
 or the time is left out.
 """
@@ -23,6 +24,7 @@ from typing import Any
 
 import pytest
 import tomli_w
+from kept_text import file_of, read_kept, write_kept
 
 from routecast.cli.run import run
 from routecast.cli.schema import Kind
@@ -32,7 +34,9 @@ __all__ = [
     "ROOT",
     "Page",
     "commands",
+    "differences",
     "hold",
+    "place_of",
     "plain",
     "recorded",
     "short_studies",
@@ -213,15 +217,59 @@ def hold(path: Path, now: str, digits: int = 6) -> None:
     may round the other way.
     """
     if os.environ.get("ROUTECAST_REWRITE_CORPUS"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(now)
-    kept, lines = path.read_text().splitlines(), now.splitlines()
+        write_kept(path, now)
+    changes = differences(read_kept(path), now, digits)
+    if changes:
+        name = path.relative_to(HERE)
+        full = ROOT / "build" / "corpus" / name
+        full.parent.mkdir(parents=True, exist_ok=True)
+        full.write_text(now)
+        show = f"zcat {file_of(path).relative_to(ROOT)}" if file_of(path) != path else f"cat {path.relative_to(ROOT)}"
+        more = [f"… {len(changes) - 40} more lines"] if len(changes) > 40 else []
+        whole = f"all of it: diff <({show}) {full.relative_to(ROOT)}"
+        pytest.fail("\n".join([f"{name}: {now.partition(chr(10))[0]}", *changes[:40], *more, whole]))
+
+
+def differences(before: str, now: str, digits: int) -> list[str]:
+    """Return a unified diff of two pages, each change below the place where it is; empty where they are the same."""
+    kept, lines = before.splitlines(), now.splitlines()
     if len(kept) == len(lines):
         pairs = zip(kept, lines, strict=True)
-        lines = [before if _same(before, after, digits) else after for before, after in pairs]
-    if kept != lines:
-        difference = difflib.unified_diff(kept, lines, "corpus", "now", lineterm="", n=1)
-        pytest.fail("\n".join([f"{path.relative_to(HERE)}: {lines[0]}", *list(difference)[2:42]]))
+        lines = [line if _same(line, after, digits) else after for line, after in pairs]
+    if kept == lines:
+        return []
+    shown = []
+    for line in list(difflib.unified_diff(kept, lines, "corpus", "now", lineterm="", n=1))[2:]:
+        if hunk := re.match(r"@@ -(\d+)(?:,(\d+))? ", line):
+            shown.append(f"@@ {place_of(kept, int(hunk[1]) - (hunk[2] != '0'))}, line {hunk[1]}")
+        else:
+            shown.append(line)
+    return shown
+
+
+def place_of(lines: list[str], number: int) -> str:
+    """Return where the line after ``number``, counted from 0, stands; a change begins below a line of context.
+
+    In a document the place is keys and names, in a report the section and the number of its table.
+    """
+    number = min(number + 1, len(lines) - 1)
+    above = lines[: number + 1]
+    if lines[:1] == ["<!doctype html>"]:
+        starts = [index for index, line in enumerate(above) if "<section" in line]
+        section = above[starts[-1] :] if starts else above
+        name = re.search(r'id="([^"]*)"', section[0]) if starts else None
+        tables = sum("<table" in line for line in section)
+        return f"section {name[1] if name else 'before all'}" + (f", table {tables}" if tables else "")
+    steps: list[str] = []
+    depth = len(lines[number]) - len(lines[number].lstrip()) if lines else 0
+    for index in range(number - 1, 0, -1):
+        line = lines[index]
+        indent = len(line) - len(line.lstrip())
+        if indent < depth and line.endswith(("{", "[")):
+            depth = indent
+            key, name = re.match(r' *"([^"]*)"', line), re.match(r' *"name": "(.*)"', lines[index + 1])
+            steps += [key[1]] if key else [name[1]] if name else []
+    return " > ".join(reversed(steps)) or "top"
 
 
 def _same(before: str, after: str, digits: int) -> bool:

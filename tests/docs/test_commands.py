@@ -28,6 +28,7 @@ from typing import Any
 
 import pytest
 from in_process import completed, copy_to_go_on
+from kept_text import read_kept
 
 from routecast.calibration.board import Weakness
 from routecast.lab.testbed.checks import NAMESPACE_CAPABILITIES, missing
@@ -175,7 +176,7 @@ def recorded_board(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Thorough tests hold the corpus to the board (tests/calibration/test_board.py), and the page to it.
     """
-    _, _, text = (ROOT / "tests" / "corpus" / "board.txt").read_text(encoding="utf-8").partition("\n")
+    _, _, text = read_kept(ROOT / "tests" / "corpus" / "board.txt").partition("\n")
     recorded = json.loads(text)
     keys = {name: key for key, _, name in (column.rpartition("=") for column in Weakness.SUMMARY)}
     weaknesses = tuple(

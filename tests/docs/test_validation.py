@@ -18,6 +18,7 @@ from statistics import fmean
 from typing import Any
 
 import pytest
+from kept_text import read_kept
 
 ROOT = Path(__file__).parents[2]
 CORPUS = ROOT / "tests" / "corpus" / "study"
@@ -367,7 +368,7 @@ def differences(shown: Mapping[str, Sequence[str]], printed: Mapping[str, Cells]
 @cache
 def recorded(study: str) -> Summary:
     """Return what the corpus holds of a study."""
-    text = (CORPUS / f"{study}.txt").read_text(encoding="utf-8")
+    text = read_kept(CORPUS / f"{study}.txt")
     summary: Summary = json.loads(text[text.index("{") : text.rindex("}") + 1])
     return summary
 
