@@ -15,7 +15,7 @@ PYTHON_ID := $(shell $(PYTHON) -c '$(python_id)')
 DONE := $(VENV)/.done-$(PYTHON_ID)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 OUT ?= meyer2014
-# The tests of a file share what its fixtures make, so they run in one process; conftest.py says in which order.
+# The tests of a file share what its fixtures make, so they run in one process; tests/shared_fixtures.py says in which order.
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 COVERED = --cov=routecast --cov-report= -W default
 # One pip at a time: where make runs several jobs, two would write the same packages.
@@ -42,7 +42,7 @@ help: ## list the targets
 demo: $(DONE)/extension ## run the study meyer2014, print its tables, write meyer2014/report.html
 	@$(BIN)/routecast study meyer2014 --out $(OUT)
 
-# Tiers: quick before each commit, test for a change as a whole (README, CI), test-thorough at night. CONTRIBUTING.md
+# Tiers: quick before each commit, test for a change as a whole (README, CI), test-thorough at night. docs/CONTRIBUTING.md
 # says what belongs where.
 .PHONY: quick
 quick: $(DONE)/extension $(DONE)/group-test $(DONE)/group-check ## run what answers within a minute: no root, no wire, no wheel

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
+import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from house import files_below, room_of
 
 import routecast
 
 PACKAGE = Path(routecast.__file__).parent
+ROOT = Path(__file__).parents[1]
+MAX_NAMES_OF_ROOT = 15
 RIDDLES = {"one", "found", "said", "asked", "told"}
 """Names that say nothing of the thing that they name."""
 
@@ -76,3 +81,11 @@ def test_no_comment_heads_a_group_of_functions() -> None:
         for heading in re.finditer(r"\n\n((?:#(?: [^\n]*)?\n)+)\n", text)
     ]
     assert headings == []
+
+
+def test_the_root_of_the_repository_is_read_at_a_glance() -> None:
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("needs git and a clone")
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    names = {name.partition("/")[0] for name in tracked.split("\0") if name}
+    assert len(names) <= MAX_NAMES_OF_ROOT, sorted(names)

@@ -1,7 +1,8 @@
 """What all tests share: tiers, rights, commands and results. No test times anything, so a busy machine fails none.
 
 Tiers are markers: ``make quick`` leaves out ``slow`` and ``wire``, ``make test`` leaves out ``thorough``,
-``make test-thorough`` runs everything. See CONTRIBUTING.md.
+``make test-thorough`` runs everything. See docs/CONTRIBUTING.md. The
+conftest.py of ``tests`` and that of ``python`` register this module.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,10 +22,6 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-
-# Tests import in_process.py from there.
-sys.path.insert(0, str(Path(__file__).parent / "tests"))
-
 from in_process import Completed, completed
 
 # How many examples a property is tried on is a matter of the tier: tests do not say it themselves. At a desk they are
@@ -94,7 +90,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         return
     is_alone = item.get_closest_marker("alone") is not None
     # Locks on files that are there leave nothing behind, and end with the process.
-    with Path(__file__).open() as gate, (Path(__file__).with_name("pyproject.toml")).open() as turn:
+    with Path(__file__).open() as gate, Path(__file__).with_name("conftest.py").open() as turn:
         flock(gate, LOCK_EX)
         flock(turn, LOCK_EX if is_alone else LOCK_SH)
         if not is_alone:
