@@ -18,6 +18,7 @@ import routecast
 PACKAGE = Path(routecast.__file__).parent
 ROOT = Path(__file__).parents[1]
 MAX_NAMES_OF_ROOT = 15
+MAX_LINES_OF_README = 160
 RIDDLES = {"one", "found", "said", "asked", "told"}
 """Names that say nothing of the thing that they name."""
 
@@ -89,3 +90,12 @@ def test_the_root_of_the_repository_is_read_at_a_glance() -> None:
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     names = {name.partition("/")[0] for name in tracked.split("\0") if name}
     assert len(names) <= MAX_NAMES_OF_ROOT, sorted(names)
+
+
+def test_the_readme_is_read_in_five_minutes() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(readme.splitlines()) <= MAX_LINES_OF_README
+    assert {"make demo", "make test"} <= set(re.findall(r"^make \w+", readme, flags=re.MULTILINE))
+    links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", readme) if "://" not in link]
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []

@@ -27,15 +27,13 @@ ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```\S+\n(.*?)^```", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^(?:\$ )?((?:sudo )?routecast .*?) *(?: #.*)?$", re.MULTILINE)
 Typed = Callable[[Path, str], "subprocess.CompletedProcess[str]"]
-TYPED = [
-    command
-    for block in FENCE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
-    for command in COMMAND.findall(block)
-]
-"""Every command of the README, those included whose output it does not show."""
+BEGINNING = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/tour.md"))
+"""What a newcomer reads: the README, and the page with a few commands for each question."""
+TYPED = [command for block in FENCE.findall(BEGINNING) for command in COMMAND.findall(block)]
+"""Every command of these pages, those included whose output they do not show."""
 ON_THE_WIRE = [command for command in TYPED if command.startswith("sudo ")]
 """They measure on a test bed of network namespaces."""
-SHOWN = {step.command for step in steps_of((ROOT / "README.md").read_text(encoding="utf-8"))}
+SHOWN = {step.command for step in steps_of(BEGINNING)}
 """They run from the wheel too, and print what is shown: tests/docs/test_commands.py."""
 ELSEWHERE = [command for command in TYPED if command not in {*ON_THE_WIRE, *SHOWN}]
 TRIAL = 'routecast measure --testbed namespaces --dut linux --load "10 kpps" --duration "300 ms"'
@@ -93,7 +91,7 @@ def test_a_wheel_is_named_and_started_as_the_package_is() -> None:
 
 
 @pytest.mark.parametrize("typed", TYPED)
-def test_every_command_of_the_readme_is_one_that_there_is(typed: str) -> None:
+def test_every_command_of_the_first_pages_is_one_that_there_is(typed: str) -> None:
     """Whether it runs, from the wheel, is for the thorough tier."""
     import typer.main
 
@@ -109,7 +107,7 @@ def test_every_command_of_the_readme_is_one_that_there_is(typed: str) -> None:
         assert not word.startswith("examples/") or (ROOT / word).exists()
 
 
-def test_the_readme_gets_its_examples_before_it_uses_them() -> None:
+def test_the_first_pages_get_their_examples_before_they_use_them() -> None:
     first = next(number for number, command in enumerate(TYPED) if " examples/" in command)
     assert "routecast examples --all" in TYPED[:first]
     assert len(ON_THE_WIRE) < len(ELSEWHERE)
@@ -179,10 +177,10 @@ def test_the_wheel_of_the_core_has_no_ebpf_and_answers_alone(wheels: Mapping[str
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("command", ELSEWHERE, ids=lambda command: " ".join(command.split()[1:4]))
-def test_every_command_of_the_readme_runs_from_the_wheel(command: str, typed_in: Typed, tmp_path: Path) -> None:
+def test_every_command_of_the_first_pages_runs_from_the_wheel(command: str, typed_in: Typed, tmp_path: Path) -> None:
     if " examples/" in command:
         shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    for name, text in files_of((ROOT / "README.md").read_text(encoding="utf-8")).items():
+    for name, text in files_of(BEGINNING).items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     done = typed_in(tmp_path, command)
     assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr}"
