@@ -44,7 +44,5 @@ def write_kept(path: Path, text: str) -> None:
 
 def texts_in(folder: Path, *suffixes: str) -> Iterator[Path]:
     """Yield the path of every text that is kept under ``folder``, without the suffix of a compressed one."""
-    for path in sorted(folder.rglob("*")):
-        plain = path.with_suffix("") if path.suffix == ".gz" else path
-        if plain.suffix in suffixes:
-            yield plain
+    plain = (path.with_suffix("") if path.suffix == ".gz" else path for path in folder.rglob("*"))
+    yield from sorted(path for path in plain if path.suffix in suffixes)
