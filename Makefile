@@ -28,7 +28,7 @@ export PIP_QUIET := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 rust_sources := $(shell find crates -name '*.rs' -o -name '*.bpf.o' -o -name Cargo.toml 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
-python_sources := $(shell find python packages -type f -not -name '*.so' -not -path '*/__pycache__/*' 2>/dev/null)
+python_sources := $(shell find packages -type f -not -name '*.so' -not -path '*/__pycache__/*' 2>/dev/null)
 package_projects := pyproject.toml $(wildcard packages/*/pyproject.toml)
 # Packages with an extension of their own; the other packages are Python.
 COMPILED_PACKAGES = packages/routecast-lab packages/routecast-noc
@@ -42,12 +42,21 @@ help: ## list the targets
 demo: $(DONE)/extension ## run the study meyer2014, print its tables, write meyer2014/report.html
 	@$(BIN)/routecast study meyer2014 --out $(OUT)
 
+# What quick tests: all, or one package (PACKAGE=core, lab, noc, plan, experiment).
+TESTS_core = tests
+TESTS_lab = $(TREE)/lab $(TREE)/multistage
+TESTS_noc = $(TREE)/noc
+TESTS_plan = $(TREE)/plan
+TESTS_experiment = $(TREE)/experiment
+TREE = packages/routecast/routecast
+
 # Tiers: quick before each commit, test for a change as a whole (README, CI), test-thorough at night. docs/CONTRIBUTING.md
 # says what belongs where.
 .PHONY: quick
-quick: $(DONE)/extension $(DONE)/group-test $(DONE)/group-check ## run what answers within a minute: no root, no wire, no wheel
+quick: $(DONE)/extension $(DONE)/group-test $(DONE)/group-check ## run what answers within a minute: no root, no wire, no wheel; PACKAGE=noc: of one package
+	@[ -z "$(PACKAGE)" ] || [ -n "$(TESTS_$(PACKAGE))" ] || { echo 'make: PACKAGE is core, lab, noc, plan or experiment' >&2; exit 2; }
 	@$(BIN)/ruff format --check --quiet && $(BIN)/ruff check --quiet
-	@$(PYTEST) -m 'not (slow or wire or thorough)' --hypothesis-profile=desk
+	@$(PYTEST) $(TESTS_$(PACKAGE)) -m 'not (slow or wire or thorough)' --hypothesis-profile=desk
 
 # Side by side, for both wait for wires much of the time; what Rust says comes in one piece.
 .PHONY: test
@@ -127,7 +136,7 @@ check-python: $(DONE)/extension $(DONE)/group-test $(DONE)/group-check $(DONE)/g
 	@$(BIN)/ruff check --quiet
 	@echo '── mypy'
 	@$(BIN)/mypy
-	@MYPYPATH=benches:python:tests/page $(BIN)/mypy benches/run.py benches/tester.py benches/functions.py benches/sweeps.py benches/growth.py benches/multistage.py benches/xdp_live.py benches/independent_throughput.py benches/pdr_spread.py benches/peers/*.py benches/page.py benches/coverage.py benches/queues_by_load.py benches/recorded_traces.py benches/fuzz_models.py ns3/side_by_side.py
+	@MYPYPATH=benches:packages/routecast:tests/page $(BIN)/mypy benches/run.py benches/tester.py benches/functions.py benches/sweeps.py benches/growth.py benches/multistage.py benches/xdp_live.py benches/independent_throughput.py benches/pdr_spread.py benches/peers/*.py benches/page.py benches/coverage.py benches/queues_by_load.py benches/recorded_traces.py benches/fuzz_models.py packages/ns3/side_by_side.py
 
 .PHONY: check-stub
 check-stub: $(DONE)/extension $(DONE)/group-check ## compare the stub of the extension with the extension
@@ -147,15 +156,15 @@ NS3_STANDARD = $(if $(findstring wheel,$(NS3)),20,17)
 ns3: $(DONE)/extension ## build the ns-3 module, its examples and tests out of tree, and run them (NS3=wheel-3.44: another ns-3)
 	@echo '── ns-3 module ($(NS3))'
 	@mkdir -p build
-	@prefix=$$(ns3/get $(NS3) $(BIN)/python $(CURDIR)/build); \
-	cmake -S ns3 -B build/ns3-$(NS3) -DNS3_PREFIX=$$prefix -DCMAKE_CXX_STANDARD=$(NS3_STANDARD) $(if $(findstring wheel,$(NS3)),-DPRECOMPILED=ON) > build/ns3-$(NS3).log || { cat build/ns3-$(NS3).log; exit 1; }
+	@prefix=$$(packages/ns3/get $(NS3) $(BIN)/python $(CURDIR)/build); \
+	cmake -S packages/ns3 -B build/ns3-$(NS3) -DNS3_PREFIX=$$prefix -DCMAKE_CXX_STANDARD=$(NS3_STANDARD) $(if $(findstring wheel,$(NS3)),-DPRECOMPILED=ON) > build/ns3-$(NS3).log || { cat build/ns3-$(NS3).log; exit 1; }
 	@cmake --build build/ns3-$(NS3) --parallel $(JOBS) -- --quiet
-	@ns3/check build/ns3-$(NS3) $(BIN)/python
+	@packages/ns3/check build/ns3-$(NS3) $(BIN)/python
 
 .PHONY: ns3-contrib
 ns3-contrib: ## put the module into contrib/ of a source tree of ns-3 (NS3_SOURCE=DIR), build it there and run its tests
 	@[ -x "$(NS3_SOURCE)/ns3" ] || { echo 'make ns3-contrib: say NS3_SOURCE=DIR, a source tree of ns-3 (Debian: apt-get source ns3)' >&2; exit 2; }
-	@rm -rf "$(NS3_SOURCE)/contrib/router-resources" && cp -r ns3/router-resources "$(NS3_SOURCE)/contrib/"
+	@rm -rf "$(NS3_SOURCE)/contrib/router-resources" && cp -r packages/ns3/router-resources "$(NS3_SOURCE)/contrib/"
 	@cd "$(NS3_SOURCE)" && ./ns3 configure --enable-examples --enable-tests --enable-modules=router-resources && ./ns3 build
 	@cd "$(NS3_SOURCE)" && ./test.py --no-build --suite=router-resources
 
@@ -209,11 +218,11 @@ bpf: ## compile the tester's eBPF programs anew, into the repository; the only t
 
 .PHONY: wasm
 wasm: ## compile the simulator for pages anew, into the package; needs rustup target add wasm32-unknown-unknown
-	@$(PYTHON) crates/wasm/compile.py python/routecast/data/wasm
+	@$(PYTHON) crates/wasm/compile.py packages/routecast/routecast/data/wasm
 
 .PHONY: clean
 clean: ## remove everything that was built
-	@rm -rf $(VENV) target build site dist meyer2014 python/routecast/*.so packages/*/routecast/*/*.so
+	@rm -rf $(VENV) target build site dist meyer2014 packages/routecast/routecast/*.so packages/*/routecast/*/*.so
 
 # --group needs pip 25.1, newer than what a fresh venv brings.
 $(DONE)/pip:

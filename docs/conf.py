@@ -11,7 +11,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 root_doc = "docs/index"
-include_patterns = ["docs/**", "packages/*/routecast/*/docs/**"]
+include_patterns = ["docs/**", "packages/routecast-*/routecast/*/docs/**"]
 exclude_patterns = [".*", "build", "crates", "target"]
 
 napoleon_google_docstring = False

@@ -1,4 +1,4 @@
-"""Tests here have the fixtures of shared_fixtures.py, as those of wings have (python/conftest.py)."""
+"""Tests here have the fixtures of shared_fixtures.py, as those of wings have (packages/routecast/conftest.py)."""
 
 from __future__ import annotations
 

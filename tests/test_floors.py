@@ -238,7 +238,7 @@ def packages() -> list[tuple[Path, dict[str, Any]]]:
     files = [ROOT / "pyproject.toml", *sorted((ROOT / "packages").glob("*/pyproject.toml"))]
     projects = [tomllib.loads(file.read_text(encoding="utf-8"))["project"] for file in files]
     return [
-        (file.parent / ("python" if file.parent == ROOT else ""), project)
+        (ROOT / "packages" / "routecast" if file.parent == ROOT else file.parent, project)
         for file, project in zip(files, projects, strict=True)
     ]
 
@@ -247,7 +247,7 @@ def imported_by(folder: Path) -> set[str]:
     """Return what the sources below a folder import, by the names of modules at the top."""
     names: set[str] = set()
     for path in folder.rglob("*.py"):
-        if "tests" in path.parts:
+        if "tests" in path.parts or path.name == "conftest.py":
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLE_FILES = ROOT / "examples"
 QUAD = EXAMPLE_FILES / "multicore.router.toml"
 POINTS = EXAMPLE_FILES / "points.csv"
-MEYER = ROOT / "python" / "routecast" / "data" / "studies" / "meyer2014.study.toml"
+MEYER = ROOT / "packages" / "routecast" / "routecast" / "data" / "studies" / "meyer2014.study.toml"
 
 
 def commands(group: Any, *names: str) -> Iterator[tuple[str, Any]]:
@@ -111,7 +111,7 @@ def test_lines_in_a_pipe_are_whole_and_never_padded_and_columns_wraps_them(argum
 
 def test_a_pipe_of_a_process_gets_whole_lines() -> None:
     command = [sys.executable, "-m", "routecast", "solve", str(QUAD)]
-    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "python")}
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "packages" / "routecast")}
     text = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
     assert max(map(len, text.splitlines())) > 80
 

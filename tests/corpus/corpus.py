@@ -167,7 +167,7 @@ def short_studies() -> Iterator[Page]:
 
 def write_short_studies(folder: Path) -> None:
     """Write the short variants of long studies into ``folder``, beside what they read."""
-    for data in (ROOT / "python" / "routecast" / "data", *ROOT.glob("packages/*/routecast/*/data")):
+    for data in ROOT.glob("packages/routecast*/routecast/**/data"):
         for name in ("studies", "measured"):
             if (data / name).is_dir():
                 shutil.copytree(data / name, folder / name, dirs_exist_ok=True)

@@ -45,7 +45,7 @@ _READERS: dict[str, Callable[[Path], object]] = {
     "processor": read_processor,
     "virtualisation": read_technology,
 }
-_DATA = ROOT / "python" / "routecast" / "data"
+_DATA = ROOT / "packages" / "routecast" / "routecast" / "data"
 _OTHERS = (
     "benchmark/rfc2544.toml",
     "functions/ipv4_router.function.toml",
@@ -65,7 +65,7 @@ Path_ = tuple[str | int, ...]
 
 def files() -> list[Path]:
     """The files that are changed: every example, every shipped study, some of each other kind."""
-    folders = (_DATA, *ROOT.glob("packages/*/routecast/*/data"))
+    folders = (_DATA, *ROOT.glob("packages/routecast-*/routecast/*/data"))
     studies = sorted(
         (path for folder in folders for path in folder.glob("studies/*.study.toml")), key=lambda path: path.name
     )

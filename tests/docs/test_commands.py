@@ -37,7 +37,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "packages").glob("*/routecast/*/docs/*.md")),
+    *sorted((ROOT / "packages").glob("routecast-*/routecast/*/docs/*.md")),
 ]
 REWRITE = bool(os.environ.get("ROUTECAST_REWRITE_PAGES"))
 NOT_RUN_HERE = ("git ", "cd ", "make ", "pip ")
@@ -297,7 +297,7 @@ def test_the_command_reference_names_every_option_of_every_command() -> None:
 
     from routecast.cli.app import app
 
-    pages = (ROOT / "docs" / "cli.md", *(ROOT / "packages").glob("*/routecast/*/docs/reference.md"))
+    pages = (ROOT / "docs" / "cli.md", *(ROOT / "packages").glob("routecast-*/routecast/*/docs/reference.md"))
     reference = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     below = {"routecast": typer.main.get_command(app)}
     while below:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 def tree(tmp_path: Path) -> Path:
     """Copy the target and its script; everything else counts as made, and no package can be downloaded."""
     shutil.copy(ROOT / "Makefile", tmp_path)
-    shutil.copytree(ROOT / "ns3", tmp_path / "ns3", ignore=lambda folder, names: set(names) - {"get"})
+    shutil.copytree(ROOT / "packages/ns3", tmp_path / "packages/ns3", ignore=lambda folder, names: set(names) - {"get"})
     for name in ("Cargo.toml", "Cargo.lock", "pyproject.toml"):
         (tmp_path / name).write_text("")
     identifier = f"{sys.implementation.cache_tag}-{sys.version_info[0]}.{sys.version_info[1]}.{sys.version_info[2]}"

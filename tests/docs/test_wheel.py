@@ -41,7 +41,7 @@ NEEDED_FOR_THE_TESTER = 3  # exit code: the environment lacks something
 
 
 PACKAGES = {
-    "routecast": "python",
+    "routecast": "packages/routecast",
     "routecast-experiment": "packages/routecast-experiment",
     "routecast-lab": "packages/routecast-lab",
     "routecast-noc": "packages/routecast-noc",

@@ -29,7 +29,7 @@ from routecast.router import (
 from routecast.router.files import read_router_and_load
 from routecast.router.model import PolicyKind
 
-sys.path[:0] = [str(Path(__file__).parents[1] / "benches"), str(Path(__file__).parents[1] / "page")]
+sys.path[:0] = [str(Path(__file__).parents[2] / "benches"), str(Path(__file__).parents[1] / "page")]
 judge = importlib.import_module("fuzz_models").judge
 
 SILENT = {

@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 RECIPE = ROOT / "crates" / "wasm" / "compile.py"
-SHIPPED = ROOT / "python" / "routecast" / "data" / "wasm"
+SHIPPED = ROOT / "packages" / "routecast" / "routecast" / "data" / "wasm"
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def made_with() -> dict[str, str]:
 
 def test_the_module_is_as_new_as_its_sources(recipe: ModuleType, made_with: dict[str, str]) -> None:
     assert made_with["sources_sha256"] == recipe.sources(), (
-        "python/routecast/data/wasm/simulator.wasm is older than its sources: run `make wasm` and commit what it makes"
+        "data/wasm/simulator.wasm is older than its sources: run `make wasm` and commit what it makes"
     )
     assert made_with["module_sha256"] == hashlib.sha256((SHIPPED / "simulator.wasm").read_bytes()).hexdigest()
 

@@ -22,7 +22,7 @@ from routecast.experiment.runs import levels_of_row, runs_of
 from routecast.experiment.sweep import Shard
 from routecast.router.files import build_router
 
-EXAMPLES = Path(routecast.__file__).parents[2] / "examples"
+EXAMPLES = Path(routecast.__file__).parents[3] / "examples"
 SOLVED = """
 name = "t"
 router = "multicore.router.toml"

@@ -19,7 +19,7 @@ from routecast.experiment.model import Experiment
 from routecast.experiment.run import run_experiment
 from routecast.router.files import build_router
 
-EXAMPLES = Path(routecast.__file__).parents[2] / "examples"
+EXAMPLES = Path(routecast.__file__).parents[3] / "examples"
 TEXT = """
 name = "t"
 router = "multicore.router.toml"

@@ -11,7 +11,7 @@ import pytest
 import routecast
 from routecast.cli.run import run
 
-EXAMPLES = Path(routecast.__file__).parents[2] / "examples"
+EXAMPLES = Path(routecast.__file__).parents[3] / "examples"
 FILE = str(EXAMPLES / "multicore_2_3.experiment.toml")
 ROUTER = """
 [router]

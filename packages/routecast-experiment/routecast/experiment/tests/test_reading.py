@@ -12,7 +12,7 @@ from routecast.experiment.file import experiment_of, experiment_schema, parse_ex
 from routecast.experiment.model import Experiment
 from routecast.experiment.run import run_experiment
 
-EXAMPLES = Path(routecast.__file__).parents[2] / "examples"
+EXAMPLES = Path(routecast.__file__).parents[3] / "examples"
 HEAD = 'name = "t"\nrouter = "multicore.router.toml"\n'
 CORES = '[[factor]]\nname = "cores"\npath = "cores"\nlevels = [2, 4]\n'
 QUEUE = '[[factor]]\nname = "queue"\npath = "queue"\nlevels = ["64 frames", "512 frames"]\n'

@@ -2,7 +2,7 @@
 
 It is published as ``data/schemas/benchmark.schema.json``. This command writes the file::
 
-    routecast schema benchmark > python/routecast/data/schemas/benchmark.schema.json
+    routecast schema benchmark > packages/routecast/routecast/data/schemas/benchmark.schema.json
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from routecast.lab.testbed.netns import inside
 from routecast.lab.testbed.tester import open_tester
 from routecast.multistage.appliance import Appliance
 
-EXAMPLE = (Path(routecast.__file__).parents[2] / "examples" / "demo.multistage.toml").read_text()
+EXAMPLE = (Path(routecast.__file__).parents[3] / "examples" / "demo.multistage.toml").read_text()
 HOST_MAC = ("02:52:43:00:00:02", "02:52:43:00:01:02")
 ROUTER_MAC = ("02:52:43:00:00:01", "02:52:43:00:01:01")
 HOST = ("198.18.1.2", "198.19.1.2")

@@ -19,7 +19,7 @@ from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
 
-EXAMPLE = Path(routecast.__file__).parents[2] / "examples" / "demo.multistage.toml"
+EXAMPLE = Path(routecast.__file__).parents[3] / "examples" / "demo.multistage.toml"
 
 
 Undisturbed = Callable[..., Any]

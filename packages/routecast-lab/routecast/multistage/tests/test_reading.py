@@ -13,7 +13,7 @@ from routecast.errors import FileProblem
 from routecast.multistage.prediction import predicted_death
 from routecast.multistage.reading import multistage_schema, parse_multistage
 
-EXAMPLE = (Path(routecast.__file__).parents[2] / "examples" / "demo.multistage.toml").read_text()
+EXAMPLE = (Path(routecast.__file__).parents[3] / "examples" / "demo.multistage.toml").read_text()
 
 
 def test_the_example_has_two_balancers_and_three_routers() -> None:

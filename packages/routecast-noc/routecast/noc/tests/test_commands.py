@@ -11,7 +11,7 @@ import pytest
 import routecast
 from routecast.cli.run import run
 
-EXAMPLES = Path(routecast.__file__).parents[2] / "examples"
+EXAMPLES = Path(routecast.__file__).parents[3] / "examples"
 HOT_SPOT = str(EXAMPLES / "hotspot.noc.toml")
 TOY = str(EXAMPLES / "toy.noc.toml")
 

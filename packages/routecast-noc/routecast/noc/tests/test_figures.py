@@ -20,7 +20,7 @@ from routecast.show.drawing import draw
 from routecast.show.figures import Line, Points
 
 SVG = "{http://www.w3.org/2000/svg}"
-EXAMPLES = Path(routecast.__file__).parents[2] / "examples"
+EXAMPLES = Path(routecast.__file__).parents[3] / "examples"
 
 
 def mapped(topology: Topology, *panels: MapPanel) -> ElementTree.Element:

@@ -16,7 +16,7 @@ from routecast.errors import FileProblem, QuantityProblem, RoutecastError
 from routecast.noc.file import NocCase, NocChange, noc_schema, parse_lengths, parse_loads, parse_noc, read_noc
 from routecast.noc.routing.model import link_loads
 
-EXAMPLES = sorted((Path(routecast.__file__).parents[2] / "examples").glob("*.noc.toml"))
+EXAMPLES = sorted((Path(routecast.__file__).parents[3] / "examples").glob("*.noc.toml"))
 
 SMALL = """
 [topology]

@@ -16,7 +16,7 @@ from routecast.plan.cluster.answer import answer
 from routecast.plan.cluster.model import InfeasiblePlan
 from routecast.plan.cluster.reading import TrafficChange, cluster_schema, parse_cluster, read_cluster
 
-EXAMPLE = Path(routecast.__file__).parents[2] / "examples" / "li2012.cluster.toml"
+EXAMPLE = Path(routecast.__file__).parents[3] / "examples" / "li2012.cluster.toml"
 
 SMALL = """
 [traffic]

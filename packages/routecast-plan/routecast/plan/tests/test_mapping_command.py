@@ -17,7 +17,7 @@ from routecast.plan.mapping.answer import answer
 from routecast.plan.mapping.reading import read_mapping
 from routecast.router.files import read_router, read_router_and_load
 
-EXAMPLE = Path(routecast.__file__).parents[2] / "examples" / "ixp2850-mapping.router.toml"
+EXAMPLE = Path(routecast.__file__).parents[3] / "examples" / "ixp2850-mapping.router.toml"
 
 
 @pytest.mark.slow

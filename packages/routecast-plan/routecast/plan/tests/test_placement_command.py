@@ -11,7 +11,7 @@ import pytest
 import routecast
 from routecast.cli.run import run
 
-EXAMPLE = Path(routecast.__file__).parents[2] / "examples" / "li2012.placement.toml"
+EXAMPLE = Path(routecast.__file__).parents[3] / "examples" / "li2012.placement.toml"
 
 
 @pytest.mark.slow

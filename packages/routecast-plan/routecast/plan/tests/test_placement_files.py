@@ -15,7 +15,7 @@ from routecast.plan.placement._feasibility import InfeasiblePlacement
 from routecast.plan.placement.answer import answer
 from routecast.plan.placement.reading import parse_placement, placement_schema, read_placement
 
-EXAMPLES = Path(routecast.__file__).parents[2] / "examples"
+EXAMPLES = Path(routecast.__file__).parents[3] / "examples"
 
 SMALL = """
 technology = "kvm-vhost-2012"

@@ -16,7 +16,7 @@ from routecast.plan.placement.model import Goal, ServerGroup
 from routecast.plan.placement.reading import read_placement
 from routecast.plan.tests.placements import multistage, technology
 
-LI2012 = Path(routecast.__file__).parents[2] / "examples" / "li2012.placement.toml"
+LI2012 = Path(routecast.__file__).parents[3] / "examples" / "li2012.placement.toml"
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ from routecast.experiment.sweep import answers_on_disk, sweep
 from routecast.experiment.tests.sweep import sweep_runs
 
 STARTS_WITHIN_S = 60.0
-EXAMPLE = Path(routecast.__file__).parents[2] / "examples" / "multicore_2_3.experiment.toml"
+EXAMPLE = Path(routecast.__file__).parents[3] / "examples" / "multicore_2_3.experiment.toml"
 
 
 @dataclass(frozen=True)

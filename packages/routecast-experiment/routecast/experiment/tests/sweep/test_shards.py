@@ -21,7 +21,7 @@ from routecast.experiment.run import run_experiment, write_table
 from routecast.experiment.sweep import Shard, join, sweep
 from routecast.experiment.tests.sweep import sweep_runs
 
-ROOT = Path(routecast.__file__).parents[2]
+ROOT = Path(routecast.__file__).parents[3]
 
 
 @given(st.integers(0, 80), st.integers(1, 100))

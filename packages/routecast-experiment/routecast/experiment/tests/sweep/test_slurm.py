@@ -18,7 +18,7 @@ from routecast.experiment.run import run_experiment, write_table
 from routecast.experiment.sweep import Shard, answers_on_disk
 from routecast.experiment.tests.sweep.slurm_cluster import Slurm, one_node
 
-EXAMPLES = Path(routecast.__file__).parents[2] / "examples"
+EXAMPLES = Path(routecast.__file__).parents[3] / "examples"
 COMES_WITHIN_S = 60.0
 INTERRUPTED = "130:0"
 """Exit code and signal, as SLURM writes them: the command ended by itself, as after Ctrl-C."""

@@ -15,7 +15,7 @@ from routecast.cli import main
 from routecast.evaluate.points import read_points
 from routecast.lab.benchmark import read_profile
 
-ROUTER = Path(__file__).parents[5] / "examples" / "multicore.router.toml"
+ROUTER = Path(__file__).parents[6] / "examples" / "multicore.router.toml"
 
 
 def command(*arguments: str | Path) -> int:

@@ -75,7 +75,7 @@ def test_mixes_and_a_fixed_size_of_the_same_mean_are_distinguished() -> None:
 
 def test_a_profile_names_mixes_among_its_sizes(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
-    text = (Path(__file__).parents[5] / "python/routecast/data/benchmark/quick.toml").read_text()
+    text = (Path(__file__).parents[6] / "packages/routecast/routecast/data/benchmark/quick.toml").read_text()
     file.write_text(text.replace('frames = ["64 B"]', 'frames = ["64 B", "IMIX", "7x84, 4x594, 1x1518"]'))
     profile = read_profile(file)
     assert profile.frames == (64, "IMIX", "7x84+4x594+1x1518")

@@ -288,7 +288,7 @@ def test_data_of_the_run_is_never_overwritten(tmp_path: Path) -> None:
 
 
 def test_the_published_schema_is_that_of_the_classes() -> None:
-    # routecast schema benchmark > python/routecast/data/schemas/benchmark.schema.json
+    # routecast schema benchmark > packages/routecast/routecast/data/schemas/benchmark.schema.json
     assert benchmark_schema() == SCHEMA
 
 

@@ -165,7 +165,7 @@ def test_a_run_that_is_interrupted_or_killed_goes_on(
     tmp_path: Path, number: int, code: int, start: Callable[..., subprocess.Popen[str]], until: Callable[..., None]
 ) -> None:
     pytest.importorskip("routecast._core", reason="the extension is not built")
-    router = Path(__file__).parents[5] / "examples" / "multicore.router.toml"
+    router = Path(__file__).parents[6] / "examples" / "multicore.router.toml"
     arguments = [
         *("benchmark", "rfc2544", "--evaluator", "simulate", str(router)),
         *("--out", str(tmp_path / "out"), "--json", "--procedures", "throughput,frame_loss"),

@@ -15,7 +15,7 @@ from routecast.lab.testbed.devices.options import read_options
 from routecast.lab.testbed.devices.processes import check_socket_path
 from routecast.lab.testbed.dut_host import Device, DeviceSite
 
-DOCUMENTATION = Path(__file__).parents[5] / "docs" / "devices.md"
+DOCUMENTATION = Path(__file__).parents[6] / "docs" / "devices.md"
 NAMES = ("linux", "bridge", "xdp", "nftables", "openvswitch", "testpmd", "frr", "external", "multistage")
 
 

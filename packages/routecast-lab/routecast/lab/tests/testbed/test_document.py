@@ -9,7 +9,7 @@ from routecast.errors import FileProblem
 from routecast.lab.testbed.document import InterfacesFile, NamespacesFile
 from routecast.lab.testbed.reading import bed_schema, parse_testbed, read_testbed
 
-EXAMPLES = sorted((Path(__file__).parents[5] / "examples").glob("*.testbed.toml"))
+EXAMPLES = sorted((Path(__file__).parents[6] / "examples").glob("*.testbed.toml"))
 
 INTERFACES = """
 name = "lab"

@@ -14,7 +14,7 @@ from routecast.noc.file import NocChange, parse_noc, read_noc
 from routecast.noc.router_table import router_table
 from routecast.noc.tests.toy_scenario import closed_form
 
-EXAMPLES = Path(routecast.__file__).parents[2] / "examples"
+EXAMPLES = Path(routecast.__file__).parents[3] / "examples"
 HOT_SPOT = (EXAMPLES / "hotspot.noc.toml").read_text(encoding="utf-8")
 TABLE = """
 name = "made up for this test"

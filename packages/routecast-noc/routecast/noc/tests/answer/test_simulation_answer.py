@@ -13,7 +13,7 @@ from routecast.noc.answer.simulate import fabrics_of, simulation_answer
 from routecast.noc.file import NocChange, parse_noc, read_noc
 from routecast.noc.routing.model import Routes
 
-EXAMPLES = Path(routecast.__file__).parents[2] / "examples"
+EXAMPLES = Path(routecast.__file__).parents[3] / "examples"
 GRID = """
 [topology]
 columns = 3

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from routecast.noc import _noc
 from routecast.errors import ModelProblem
+from routecast.noc import _noc
 from routecast.noc.patterns import uniform
 from routecast.noc.routing.model import Path, Routes
 from routecast.noc.routing.policies import routes

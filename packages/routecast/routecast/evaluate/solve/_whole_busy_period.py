@@ -252,9 +252,9 @@ class _Bounds:
             for (burst, pace_pps), share in zip(envelope, shares, strict=True):
                 if share.ratio <= 0.0:
                     continue
-                one = share.ratio * each if self._is_in_order else np.log1p(share.ratio * np.expm1(each))
-                begin = begin + burst * one + share.excess_frames * each
-                growth = growth + pace_pps * one
+                counted = share.ratio * each if self._is_in_order else np.log1p(share.ratio * np.expm1(each))
+                begin = begin + burst * counted + share.excess_frames * each
+                growth = growth + pace_pps * counted
             yield begin, growth
 
     def _envelopes(self, rate_pps: float) -> Iterator[list[tuple[float, float]]]:

@@ -1,6 +1,6 @@
 """Plays the same frames into a router in ns-3 and in routecast's simulator, and prints what becomes of them.
 
-    python ns3/side_by_side.py BUILD [TABLES]
+    python packages/ns3/side_by_side.py BUILD [TABLES]
 
 BUILD holds the programs of the ns-3 module; TABLES is what its case study printed, router-resources-meyer2014: each
 throughput in it stands beside that of the same router and flows in routecast's simulator, and may be TABLES_AGREE off.
