@@ -108,7 +108,7 @@ setup: $(DONE)/extension $(patsubst %,$(DONE)/group-%,$(SETUP_GROUPS)) ## build 
 
 .PHONY: check
 check: setup ## format, lints, types, stubs, documentation; warnings are errors
-	@$(MAKE) --jobs=$(JOBS) --output-sync=target check-rust check-python check-stub docs
+	@$(MAKE) --jobs=$(JOBS) --output-sync=target check-rust check-python check-stub docs LLMS=0
 
 # In the profile of the extension, whose macros and build scripts it shares.
 .PHONY: check-rust
@@ -143,10 +143,11 @@ check-stub: $(DONE)/extension $(DONE)/group-check ## compare the stub of the ext
 	@echo '── stubs of the extensions'
 	@$(BIN)/python -m mypy.stubtest routecast._core routecast.lab._lab routecast.noc._noc
 
+LLMS ?= 1
 .PHONY: docs
-docs: $(DONE)/extension $(DONE)/group-docs ## build the documentation into build/docs
+docs: $(DONE)/extension $(DONE)/group-docs ## build the documentation into build/docs, for language models too (llms.txt, llms-full.txt)
 	@echo '── sphinx'
-	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs -d build/doctrees . build/docs
+	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -D llms_txt_enabled=$(LLMS) -c docs -d build/doctrees . build/docs
 
 # Which ns-3 the module is built against, out of tree: debian (libns3-dev), or a wheel of PyPI: wheel-3.42, -3.43, -3.44.
 NS3 ?= debian
