@@ -25,9 +25,11 @@ from numpy.typing import NDArray
 
 from routecast.evaluate.solve._cost import slowest_over_mean
 from routecast.evaluate.solve._delay import DelayAnswer
+from routecast.evaluate.solve._moderation import noticed_at
 from routecast.evaluate.solve._repeated_bursts import recorded_bursts
 from routecast.evaluate.solve._scheduling_shares import served_at_once
 from routecast.evaluate.solve._unknown_shares import Absences, absences_of
+from routecast.evaluate.solve._window_pace import station_pace_s
 from routecast.evaluate.solve.fluid import MEAN_BATCHES, Fluid
 from routecast.evaluate.trial import Delay
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
@@ -267,7 +269,9 @@ class _Passage:
         if station.wakeup_s is not None:
             self._route(index, self._poll(index, frames, station))
             return
+        held_s = self._wait_for_interrupts(index, frames, station)
         served = self._queue(index, frames, station.service_s, station.servers, station.room, inside=station.inside)
+        self.wait_s[index] += held_s
         self._route(index, served)
 
     def _queue(
@@ -313,15 +317,17 @@ class _Passage:
             kept = starts != _LOST
             self.lost[node] += int(np.count_nonzero(self._counts(at[~kept])))
             chunk, starts, work, at = chunk[kept], starts[kept], work[kept], at[kept]
-            waits_s = (starts - at).astype(np.float64) / _PS
-            self.waited[chunk] += waits_s
-            self.wait_s[node] += float(waits_s[self._counts(starts)].sum())
             ends = starts + work
-            counted = np.clip(ends, self.begin, self.end)
-            done_s = (counted - np.clip(starts, self.begin, counted)).astype(np.float64) / _PS
-            work_s += float(done_s.sum())
+            if self.extra == 0.0:
+                # Of the courses that only bound the loss nobody asks for waits and work.
+                waits_s = (starts - at).astype(np.float64) / _PS
+                self.waited[chunk] += waits_s
+                self.wait_s[node] += float(waits_s[self._counts(starts)].sum())
+                counted = np.clip(ends, self.begin, self.end)
+                done_s = (counted - np.clip(starts, self.begin, counted)).astype(np.float64) / _PS
+                work_s += float(done_s.sum())
             left_start, left_end = np.concatenate((left_start, starts)), np.concatenate((left_end, ends))
-            if inside is not None:
+            if inside is not None and self.extra == 0.0:
                 entered, latest = _entries(at, starts, latest, inside)
                 alone = np.uint64(round(inside.alone_s * _PS))
                 held = np.clip(starts + alone, self.begin, self.end) - np.clip(entered, self.begin, self.end)
@@ -330,10 +336,13 @@ class _Passage:
                 # A frame leaves with its first bit (S9).
                 self.at[chunk] = starts
                 self.forwarded[chunk] = self._counts(ends - np.uint64(1))
+            elif inside is not None:
+                # The pace holds back the next frame; this one goes on as soon as its own work is done.
+                self.at[chunk] = starts + np.rint(work / slower).astype(np.uint64)
             else:
                 self.at[chunk] = ends
-                if self._contends(node):
-                    services.append((starts, ends))
+            if not is_link and self._contends(node):
+                services.append((starts, ends))
             kept_parts.append(chunk)
         self.work_s[node] = work_s / slower
         served = np.concatenate(kept_parts) if kept_parts else frames
@@ -421,6 +430,17 @@ class _Passage:
             )
             wakes.append(count if until else 0)
         self.wakes_ratio[thread] = (wakes[1] - wakes[0]) / self.duration_s / wakes_per_s
+
+    def _wait_for_interrupts(self, index: int, frames: Numbers, station: _Station) -> float:
+        """Let frames wait for the moderated interrupt of a thread, in the likely course; return their waits, s."""
+        cost = self.fluid.costs[index]
+        if self.fluid.steady is None or self.extra != 0.0 or cost.moderation_s <= 0.0:
+            return 0.0
+        at, service_s = self.at[frames], station.service_s[self._size_places(frames)]
+        budget_frames = self.graph.tasks[index].activation.budget_frames
+        noticed = noticed_at(at, service_s, cost, budget_frames=budget_frames)
+        self.at[frames] = noticed
+        return float((noticed - at)[self._counts(noticed)].sum()) / _PS
 
     def wakes_ratio_of(self, index: int) -> float | None:
         """Return how often the thread of a task unit wakes, of the wakes of the fluid state; None if not counted."""
@@ -590,16 +610,23 @@ class _Passage:
         likely_pps = slowest_pps if self.is_uneven else fastest_pps
         fastest_pps, slowest_pps = fastest_pps / (1.0 - _WINDOW_ERROR), slowest_pps / (1.0 + _WINDOW_ERROR)
         most_pps = {-1.0: fastest_pps, 1.0: slowest_pps}.get(extra, likely_pps)
-        inside = self._inside(index, number, most_pps)
-        paced_s = 1.0 / most_pps / float(self.fluid.factor[index])
         own_s = float(np.average(service_s, weights=self.frames_by_size))
-        self.slower[index] = paced_s / own_s if own_s > 0.0 else math.inf
+        paced_s = np.full(len(service_s), 1.0 / most_pps)
+        station_s = station_pace_s(fluid, number, self.sizes, self.frames_by_size)
+        station_pps = 1.0 / max(float(np.average(station_s, weights=self.frames_by_size)), 1e-300)
+        if station_pps < most_pps:
+            most_pps, paced_s = station_pps, station_s
+        slowest_pps = min(slowest_pps, station_pps)
+        inside = self._inside(index, number, most_pps)
+        paced_s = paced_s / float(self.fluid.factor[index])
+        mean_s = float(np.average(paced_s, weights=self.frames_by_size))
+        self.slower[index] = mean_s / own_s if own_s > 0.0 else math.inf
         entered = min(max(round(inside.alone_s * most_pps), 1), inside.frames)
         room += inside.frames - {-1.0: 1, 1.0: inside.frames}.get(extra, entered)
         if self.extra < 0.0:
             waiting = _most_waiting(self.at[frames], 1.0 / slowest_pps)
             room = self._with_kept(index, room, min(waiting, room) if waiting > 1 else 0)
-        return _Station(1, np.full(len(service_s), paced_s), room, inside=inside)
+        return _Station(1, paced_s, room, inside=inside)
 
     def _inside(self, index: int, number: int, most_pps: float) -> _Inside:
         """Return what is inside a window; a window that shares units with others has all of them at its fastest."""
