@@ -402,3 +402,12 @@ def test_a_frame_goes_on_from_a_window_when_its_own_work_is_done() -> None:
     load, router = evenly(400, 4.2e-6), window_of_an_engine()
     for trial in (Solve(router).trial(load, length_s(load)), Simulate(router).trial(load, length_s(load))):
         assert trial.forwarded_pps * length_s(load) == pytest.approx(400, abs=1e-3)
+
+
+def test_a_unit_that_only_serves_frames_is_busy_for_the_frames_that_it_serves() -> None:
+    # Utilisation law: 0.15 us for each frame that is sent, although the bus before is full for the whole trace.
+    router, _ = read_router_and_load(EXAMPLES / "bus.router.toml")
+    load = evenly(2000, 1 / 6.4e6, flows=8)
+    for trial in (Solve(router).trial(load, length_s(load)), Simulate(router).trial(load, length_s(load))):
+        # The services are random: one standard deviation of the sum of 1,000 exponential ones is 3 %.
+        assert held_units(trial, "nic out") == pytest.approx(trial.forwarded_pps * 0.15e-6, rel=0.1)

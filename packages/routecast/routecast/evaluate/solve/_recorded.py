@@ -816,7 +816,7 @@ def _with_work(fluid: Fluid, passage: _Passage) -> Fluid:
         expected = float(served_pps[index] * fluid.service_s[index])
         for need in task.needs:
             units = work * need.units
-            if index in passage.bounded and expected > 0.0:
+            if index in passage.bounded and expected > 0.0 and _pays_for_starts(fluid, index):
                 # Interrupts and batches cost what the fluid state says; a queue knows only its frames.
                 units, wakes_ratio = float(fluid.busy_units[need.pool][index]), passage.wakes_ratio_of(index)
                 starts = max(units - expected * need.units, 0.0)
@@ -831,6 +831,15 @@ def _with_work(fluid: Fluid, passage: _Passage) -> Fluid:
     active = {name: np.where(polling, units, busy[name]) for name, units in fluid.active_units.items()}
     notes = tuple(note for note in fluid.notes if note != MEAN_BATCHES) if passage.wakes_ratio else fluid.notes
     return replace(fluid, busy_units=busy, active_units=active, notes=notes)
+
+
+def _pays_for_starts(fluid: Fluid, index: int) -> bool:
+    """Whether a task unit takes its units for more than its frames: starts, switches, polls and states of sleep."""
+    task, cost = fluid.graph.tasks[index], fluid.costs[index]
+    pools = [fluid.model.pool(need.pool) for need in task.needs]
+    by_start_s = cost.batch_s + cost.interrupt_s + sum(pool.switch_cost_s + pool.migration_cost_s for pool in pools)
+    is_dedicated = task.activation.kind == "dedicated" and fluid.steady is None
+    return not is_dedicated or by_start_s > 0.0 or bool(cost.sleep_states)
 
 
 def _answer(fluid: Fluid, likely: _Passage, losses: list[float]) -> DelayAnswer:
