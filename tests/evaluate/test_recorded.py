@@ -411,3 +411,15 @@ def test_a_unit_that_only_serves_frames_is_busy_for_the_frames_that_it_serves() 
     for trial in (Solve(router).trial(load, length_s(load)), Simulate(router).trial(load, length_s(load))):
         # The services are random: one standard deviation of the sum of 1,000 exponential ones is 3 %.
         assert held_units(trial, "nic out") == pytest.approx(trial.forwarded_pps * 0.15e-6, rel=0.1)
+
+
+def test_workers_that_leave_each_other_enough_memories_never_wait_for_one() -> None:
+    # Two of four workers get frames, each at 4 Mpps for a core of 0.72 us, and there are two memories: each is a queue
+    # of its own, whatever the four would do. 1 - 1/(4 · 0.72) = 65.3 % are lost, but for 513 frames of each at the end.
+    router, _ = read_router_and_load(EXAMPLES / "two_pools.router.toml")
+    load = evenly(40_000, 0.125e-6, flows=2)
+    lost = 1.0 - 1.0 / (4.0 * 0.72) - 2 * 513 / 40_000
+    low, high = loss_range(Solve(router).trial(load, 1.0))
+    assert high - low < 0.01
+    assert low - 1e-3 <= lost <= high + 1e-3
+    assert Simulate(router).trial(load, length_s(load)).loss_ratio == pytest.approx(lost, abs=1e-3)

@@ -27,7 +27,7 @@ from routecast.evaluate.solve._cost import slowest_over_mean
 from routecast.evaluate.solve._delay import DelayAnswer
 from routecast.evaluate.solve._moderation import noticed_at
 from routecast.evaluate.solve._repeated_bursts import recorded_bursts
-from routecast.evaluate.solve._scheduling_shares import served_at_once
+from routecast.evaluate.solve._scheduling_shares import Component, served_at_once
 from routecast.evaluate.solve._unknown_shares import Absences, absences_of
 from routecast.evaluate.solve._window_pace import station_pace_s
 from routecast.evaluate.solve.fluid import MEAN_BATCHES, Fluid
@@ -684,9 +684,23 @@ class _Passage:
             rates = fluid.rates.sum(axis=1)
             own = float(rates[index]) * fluid.costs[index].busy_s * units
             work = sum(float(rates[member]) * fluid.costs[member].busy_s * needed for member, needed in part.members)
-            if own > 0.0:
+            if own > 0.0 and not self._never_waits(index, part, units):
                 slower = max(slower, work / own)
         return slower
+
+    def _never_waits(self, index: int, part: Component, units: int) -> bool:
+        """Whether all others together leave a task unit of one server the units that it needs of a pool."""
+        tasks, rates = self.graph.tasks, self.fluid.rates.sum(axis=1)
+        members = [(member, needed) for member, needed in part.members if rates[member] > 0.0 or member == index]
+        if self.fluid.steady is not None or self.fluid.windows is not None:
+            return False
+        are_plain = all(
+            tasks[member].activation.kind == "dedicated"
+            and self._is_alone(member)
+            and not (tasks[member].pin and tasks[member].needs[0].pool == part.pool.name)
+            for member, _ in members
+        )
+        return are_plain and sum(needed for member, needed in members if member != index) + units <= len(part.units)
 
     def _away_s(self, index: int) -> float:
         away_s = self.absences.away_s[index]
