@@ -254,7 +254,9 @@ $(DONE)/extension: $(rust_sources) $(package_projects) | $(DONE)/pip
 	$(PIP_LOCK) python -m pip install --no-deps --no-build-isolation $(patsubst %,--editable %,$(PYTHON_PACKAGES))
 	@touch $@
 
-# zig links against the symbols of an old glibc; cargo keeps what it compiles so apart from what runs here.
+# zig links against the symbols of an old glibc; cargo keeps what it compiles so apart from what runs here. The time of the
+# commit in place of the time of the build: two builds of one commit in one folder are the same bytes.
+dist/.done: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 1577836800)
 dist/.done: $(rust_sources) $(python_sources) $(package_projects) README.md | $(DONE)/pip $(DONE)/group-wheel
 	@echo '── wheels'
 	@rm -rf dist
@@ -262,5 +264,5 @@ dist/.done: $(rust_sources) $(python_sources) $(package_projects) README.md | $(
 	for package in . $(COMPILED_PACKAGES); do \
 	  (cd $$package && maturin build --release --quiet --out $(CURDIR)/dist --zig --compatibility manylinux2014 --auditwheel check); \
 	done; \
-	for package in $(PYTHON_PACKAGES); do (cd $$package && hatchling build --target wheel $(CURDIR)/dist > /dev/null 2>&1); done
+	for package in $(PYTHON_PACKAGES); do (cd $$package && hatchling build --target wheel --directory $(CURDIR)/dist > /dev/null); done
 	@touch $@

@@ -49,7 +49,7 @@ EXTRAS: Mapping[str, Mapping[Sort, Sequence[str]]] = {
         "commands": ("benchmark", "doctor", "export", "import", "measure", "multistage", "testbed", "workload"),
         "files": ("benchmark", "multistage", "testbed"),
         "builders": (),
-        "studies": ("multistage", "wire"),
+        "studies": ("functions", "multistage", "wire"),
     },
     "noc": {"commands": ("noc",), "files": ("noc",), "builders": (), "studies": ("noc",)},
     "plan": {

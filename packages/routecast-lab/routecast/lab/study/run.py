@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import Any, ClassVar, Generic, TypeVar
 
-from routecast.calibration.wakeup import QUANTILES, FittedWakeup, LatencyPoint, MakeRouter, fit_wakeup
 from routecast.calibration.work import FittedWork, WorkPoint, fit_work
 from routecast.errors import FitProblem
 from routecast.evaluate.ledger import Row
@@ -30,6 +29,7 @@ from routecast.lab.study.measure import (
     first_points,
     load_of,
 )
+from routecast.lab.study.wakeup import QUANTILES, FittedWakeup, LatencyPoint, MakeRouter, fit_wakeup
 from routecast.quantity.comparison import coverage_ratio, held_out
 from routecast.router.model import Interruptions, RandomTime, RouterModel
 from routecast.router.softirq import softirq

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from probe_sample import CLOCK_HZ, sample
 
-from routecast.hardware.probe import hardware_of, noise_of
+from routecast.lab.probe import hardware_of, noise_of
 
 
 def test_a_quiet_host_is_quiet() -> None:

@@ -1,4 +1,4 @@
-"""Lets the tests of this folder import what they share."""
+"""The sample of a probe stands beside the tests that use it."""
 
 from __future__ import annotations
 

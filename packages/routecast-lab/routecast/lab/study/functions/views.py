@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from itertools import chain
 
+from routecast.lab.study.functions.run import FunctionResult, FunctionRow
 from routecast.quantity import format_bytes, format_duration, format_frequency
 from routecast.quantity.comparison import ErrorSummary
 from routecast.show.figures import GREY, Axis, Figure, Line, Mark, Points, palette
 from routecast.show.page import Facts, Folded, Listing, Page, Section, Tile, Tiles
 from routecast.show.tables import Column, Table, percent, scaled
-from routecast.study.functions.run import FunctionResult, FunctionRow
 from routecast.study.result import TerminalSummary
 
 __all__ = ["function_table", "hand_table", "page", "summary_table", "terminal_summary"]

@@ -10,7 +10,7 @@ from probe_sample import CLOCK_HZ, MIB, KnownHost, sample
 
 from routecast.errors import FitProblem
 from routecast.hardware.model import MemoryLevel
-from routecast.hardware.probe import fit_levels
+from routecast.lab.probe import fit_levels
 
 
 def dependent_cycles(level: MemoryLevel) -> float:

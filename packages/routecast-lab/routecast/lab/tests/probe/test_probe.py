@@ -11,13 +11,13 @@ import typer
 from probe_sample import CLOCK_HZ, sample
 from typer.testing import CliRunner
 
-from routecast.cli import hardware as hardware_probe
 from routecast.errors import CriterionFailed, EnvironmentProblem, ModelProblem
-from routecast.hardware import probe as probing
 from routecast.hardware.catalogue import read_hardware, write_hardware
 from routecast.hardware.model import Hardware
-from routecast.hardware.probe import Probed, hardware_of, probe
 from routecast.hardware.probe_facts import native
+from routecast.lab import probe as probing
+from routecast.lab.cli import hardware_probe
+from routecast.lab.probe import Probed, hardware_of, probe
 
 core = pytest.importorskip("routecast.lab._lab", reason="the extension is not built")
 

@@ -10,7 +10,7 @@ from probe_sample import HT_LOOKUP, KnownOperation, sample
 from routecast.errors import FitProblem
 from routecast.function.operations import ASSUMED, OPERATIONS
 from routecast.hardware.formula import Formula
-from routecast.hardware.probe import CostShape, Sample, fit_operation, fit_operations, shapes
+from routecast.lab.probe import CostShape, Sample, fit_operation, fit_operations, shapes
 
 
 def test_known_coefficients_are_found() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from routecast.calibration.wakeup import QUANTILES, LatencyPoint, fit_wakeup, simulated_quantiles_s
 from routecast.errors import FitProblem
+from routecast.lab.study.wakeup import QUANTILES, LatencyPoint, fit_wakeup, simulated_quantiles_s
 from routecast.load import OfferedLoad
 from routecast.router import Interruptions, RandomTime, RouterModel, softirq
 

@@ -19,11 +19,11 @@ from routecast.function.estimate import Estimate, estimate
 from routecast.hardware.catalogue import read_hardware, write_hardware
 from routecast.hardware.model import Hardware, MeasuredFunction
 from routecast.hardware.probe_facts import is_of_this_machine, native
+from routecast.lab.study.functions.document import FunctionStudy
 from routecast.load.popularity import Popularity
 from routecast.progress import ShareProgress
 from routecast.quantity.comparison import ComparedRow, ErrorSummary, held_out
 from routecast.study.engine import StudyRun, StudyTask
-from routecast.study.functions.document import FunctionStudy
 from routecast.study.result import Criterion, Measured, StudyResult, criteria_of
 
 __all__ = ["FunctionPoint", "FunctionResult", "FunctionRow", "LocalBench", "RepeatedRun", "answer", "points"]
@@ -216,7 +216,7 @@ class LocalBench:
         host = self._study.host
         if host.hardware != "probe":
             return read_hardware(host.hardware)
-        from routecast.hardware.probe import probe
+        from routecast.lab.probe import probe
 
         return probe(quick=host.quick, cpu=self._study.run.core, on_progress=on_progress).hardware
 

@@ -195,7 +195,7 @@ class Sample:
 @cache
 def shapes() -> Mapping[str, CostShape]:
     """Return the shipped shapes of costs, by operation."""
-    path = files("routecast") / "data" / "hardware" / "shapes.toml"
+    path = files("routecast.lab") / "data" / "hardware" / "shapes.toml"
     document = tomllib.loads(path.read_text(encoding="utf-8"))
     return {name: _shape(name, entry) for name, entry in document["operation"].items()}
 

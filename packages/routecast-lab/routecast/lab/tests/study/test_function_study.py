@@ -15,10 +15,10 @@ from routecast.function.catalogue import read_function
 from routecast.function.estimate import estimate
 from routecast.hardware.formula import Formula
 from routecast.hardware.model import Access, CallCost, Cpu, Hardware, MemoryLevel, OperationCost
+from routecast.lab.study.functions.document import FunctionStudy
+from routecast.lab.study.functions.run import FunctionPoint, RepeatedRun, points
 from routecast.load.popularity import Popularity
 from routecast.study.engine import run_study
-from routecast.study.functions.document import FunctionStudy
-from routecast.study.functions.run import FunctionPoint, RepeatedRun, points
 from routecast.study.reading import StudyFile, find_study, read_study
 
 CLOCK_HZ = 2e9
