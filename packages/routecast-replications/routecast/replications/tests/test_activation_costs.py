@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import routecast
-from routecast.calibration.activation_costs import ActivationCosts, fit_activation_costs
 from routecast.errors import FitProblem
 from routecast.evaluate.simulate import Simulate
 from routecast.load import Arrivals, OfferedLoad
 from routecast.power.form import FormFunction
+from routecast.replications.activation_costs import ActivationCosts, fit_activation_costs
 
-TABLE = Path(routecast.__file__).parent / "data" / "measured" / "xdp2018_idle.csv"
+TABLE = Path(__file__).parents[1] / "data" / "measured" / "xdp2018_idle.csv"
 LOADS_PPS = (0.25e6, 0.5e6, 1e6, 2e6, 3e6, 5e6, 10e6, 15e6, 20e6, 24.8e6)
 TYPICAL = ActivationCosts(per_packet_s=40e-9, per_interrupt_s=0.3e-6, wakeup_s=0.5e-6)
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routecast.calibration.activation_costs import PollCosts, PollRule, fit_poll_costs
 from routecast.errors import FitProblem
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.trial import TaskActivity, Trial
 from routecast.load import Arrivals, OfferedLoad
+from routecast.replications.activation_costs import PollCosts, PollRule, fit_poll_costs
 
 MAXIMUM_PPS, SATURATION_PPS = 1.04e6, 0.7e6
 """Bolla et al. 2009, sec. IV-B: one Xeon core at 3 GHz, 64 B at constant bit rate."""

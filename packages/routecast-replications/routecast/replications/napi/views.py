@@ -8,15 +8,12 @@ from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Any, Final
 
-from routecast.calibration.activation_dynamics import Observed
-from routecast.calibration.frequency import FrequencyLaw
 from routecast.evaluate.views import arrivals_note
 from routecast.power.form import PUBLISHED_FORM
 from routecast.quantity import format_duration
-from routecast.show.figures import GREY, Axis, Figure, Line, Mark, Points, Stack, palette
-from routecast.show.page import Page, Prose, Section, Tile, Tiles
-from routecast.show.tables import Column, Table, percent, scaled, signed_percent
-from routecast.study.napi.run import (
+from routecast.replications.activation_dynamics import Observed
+from routecast.replications.frequency import FrequencyLaw
+from routecast.replications.napi.run import (
     ClockResult,
     FormCurve,
     FormResult,
@@ -24,6 +21,9 @@ from routecast.study.napi.run import (
     NapiResult,
     greatest_rise_per_packet,
 )
+from routecast.show.figures import GREY, Axis, Figure, Line, Mark, Points, Stack, palette
+from routecast.show.page import Page, Prose, Section, Tile, Tiles
+from routecast.show.tables import Column, Table, percent, scaled, signed_percent
 from routecast.study.result import TerminalSummary
 
 __all__ = ["page", "terminal_summary"]

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routecast.calibration.frequency import FrequencyLaw, fit_frequency
 from routecast.errors import FitProblem
 from routecast.evaluate.simulate import Simulate
 from routecast.load import OfferedLoad
+from routecast.replications.frequency import FrequencyLaw, fit_frequency
 from routecast.router import ServiceCost, multicore
 
 CLOCKS_HZ = (1.2e9, 1.8e9, 2.4e9, 3.0e9)

@@ -1,6 +1,6 @@
 """Fit the costs of a core to its simulated idle time under several dynamics of activation.
 
-:mod:`routecast.calibration.activation_costs` has the closed form of one of the dynamics: exhaustive polls, a wake-up
+:mod:`routecast.replications.activation_costs` has the closed form of one of the dynamics: exhaustive polls, a wake-up
 and Poisson arrivals.
 """
 
@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from routecast.calibration.activation_costs import ActivationCosts
 from routecast.evaluate.simulate import Simulate
 from routecast.load.arrivals import Arrivals
 from routecast.load.offered import OfferedLoad
+from routecast.replications.activation_costs import ActivationCosts
 from routecast.router.model import PollDiscipline, RandomTime, RouterModel
 
 if TYPE_CHECKING:

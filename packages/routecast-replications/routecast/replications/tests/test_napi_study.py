@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from routecast.calibration.activation_costs import ActivationCosts, fit_activation_costs
-from routecast.calibration.activation_dynamics import DYNAMICS, fit_dynamics, observe
-from routecast.calibration.frequency import FrequencyLaw
 from routecast.errors import FileProblem
+from routecast.replications.activation_costs import ActivationCosts, fit_activation_costs
+from routecast.replications.activation_dynamics import DYNAMICS, fit_dynamics, observe
+from routecast.replications.frequency import FrequencyLaw
+from routecast.replications.napi.document import NapiStudy
+from routecast.replications.napi.run import NapiResult, greatest_rise_per_packet, read_pairs
+from routecast.replications.napi.views import page, terminal_summary
 from routecast.show.figures import Figure
 from routecast.show.tables import Table
 from routecast.study.engine import run_study
-from routecast.study.napi.document import NapiStudy
-from routecast.study.napi.run import NapiResult, greatest_rise_per_packet, read_pairs
-from routecast.study.napi.views import page, terminal_summary
 from routecast.study.reading import StudyFile, find_study, read_study, study_schema
 
 IDLE = ("offered_pps", "idle_ratio")

@@ -11,14 +11,19 @@ from operator import attrgetter
 from pathlib import Path
 from typing import ClassVar, NamedTuple, get_args
 
-from routecast.calibration.activation_costs import (
+from routecast.errors import FileProblem, FitProblem, Problem
+from routecast.power.csv_file import read_csv
+from routecast.power.form import PUBLISHED_FORM
+from routecast.quantity.comparison import ComparedRow
+from routecast.quantity.did_you_mean import did_you_mean
+from routecast.replications.activation_costs import (
     FittedActivation,
     PollCosts,
     PollRule,
     fit_activation_costs,
     fit_poll_costs,
 )
-from routecast.calibration.activation_dynamics import (
+from routecast.replications.activation_dynamics import (
     DYNAMICS,
     ArrivalKind,
     Dynamics,
@@ -28,14 +33,9 @@ from routecast.calibration.activation_dynamics import (
     observe,
     rms,
 )
-from routecast.calibration.frequency import FittedFrequency, FrequencyLaw, fit_frequency
-from routecast.errors import FileProblem, FitProblem, Problem
-from routecast.power.csv_file import read_csv
-from routecast.power.form import PUBLISHED_FORM
-from routecast.quantity.comparison import ComparedRow
-from routecast.quantity.did_you_mean import did_you_mean
+from routecast.replications.frequency import FittedFrequency, FrequencyLaw, fit_frequency
+from routecast.replications.napi.document import ClockPart, FormPart, IdleCurve, NapiRun, NapiStudy
 from routecast.study.engine import StudyRun
-from routecast.study.napi.document import ClockPart, FormPart, IdleCurve, NapiRun, NapiStudy
 from routecast.study.result import StudyResult, criteria_of
 
 __all__ = ["NapiResult", "answer"]
