@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 from routecast.evaluate.simulate import Simulate
 from routecast.load.arrivals import Arrivals
@@ -40,8 +40,6 @@ class Observed:
     ``arrivals``: of the frames, in words.
     """
 
-    SUMMARY: ClassVar = ("*", "-arrivals")
-
     offered_pps: float
     forwarded_pps: float
     idle_ratio: float
@@ -49,6 +47,17 @@ class Observed:
     polls_per_packet: float
     latency_p50_s: float
     arrivals: str
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "offered_pps": self.offered_pps,
+            "forwarded_pps": self.forwarded_pps,
+            "idle_ratio": self.idle_ratio,
+            "interrupts_per_packet": self.interrupts_per_packet,
+            "polls_per_packet": self.polls_per_packet,
+            "latency_p50_s": self.latency_p50_s,
+        }
 
 
 def observe(router: RouterModel, rate_pps: float, arrivals: ArrivalKind, *, frames: int, seed: int) -> Observed:

@@ -19,7 +19,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median, stdev
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -103,11 +103,6 @@ class Weakness:
     (``is_stated``).
     """
 
-    SUMMARY: ClassVar = (
-        *("pack", "points", "what=criterion", "ours=value", "instead=reference", "by=reference_name"),
-        *("is_ratio", "repeats_to_ratio", "is_stated"),
-    )
-
     pack: str
     points: int
     criterion: str
@@ -117,6 +112,20 @@ class Weakness:
     is_ratio: bool
     repeats_to_ratio: float | None
     is_stated: bool
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "pack": self.pack,
+            "points": self.points,
+            "what": self.criterion,
+            "ours": self.value,
+            "instead": self.reference,
+            "by": self.reference_name,
+            "is_ratio": self.is_ratio,
+            "repeats_to_ratio": self.repeats_to_ratio,
+            "is_stated": self.is_stated,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import accumulate
 from operator import attrgetter
 from pathlib import Path
-from typing import ClassVar, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 from routecast.errors import FileProblem, FitProblem, Problem
 from routecast.power.csv_file import read_csv
@@ -58,15 +58,22 @@ class IdleRow(ComparedRow[float]):
     the first point, the third and so on. They are NaN where the points are too few, ``from_half`` for its own points.
     """
 
-    SUMMARY: ClassVar = (
-        *("offered_pps=conditions", "measured", "simulated=predicted"),
-        *("closed_form", "left_out", "from_half", "interrupts_per_packet"),
-    )
-
     closed_form: float
     left_out: float
     from_half: float
     interrupts_per_packet: float
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "offered_pps": self.conditions,
+            "measured": self.measured,
+            "simulated": self.predicted,
+            "closed_form": self.closed_form,
+            "left_out": self.left_out,
+            "from_half": self.from_half,
+            "interrupts_per_packet": self.interrupts_per_packet,
+        }
 
 
 class IdleErrors(NamedTuple):
@@ -82,17 +89,28 @@ class IdleErrors(NamedTuple):
 class IdleResult:
     """A curve and its explanation."""
 
-    SUMMARY: ClassVar = (
-        *("name=curve.name", "title=curve.title", "*", "-curve", "rmse=errors.simulated"),
-        *("closed_form_rmse=errors.closed_form", "left_out_rmse=errors.left_out", "from_half_rmse=errors.from_half"),
-        *("maximum_pps=fitted.costs.maximum_pps", "maximum_error_ratio"),
-    )
-
     curve: IdleCurve
     fitted: FittedActivation
     half: FittedActivation | None
     points: tuple[IdleRow, ...]
     alternatives: tuple[FittedDynamics, ...] = ()
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "name": self.curve.name,
+            "title": self.curve.title,
+            "fitted": self.fitted,
+            "half": self.half,
+            "points": self.points,
+            "alternatives": self.alternatives,
+            "rmse": self.errors.simulated,
+            "closed_form_rmse": self.errors.closed_form,
+            "left_out_rmse": self.errors.left_out,
+            "from_half_rmse": self.errors.from_half,
+            "maximum_pps": self.fitted.costs.maximum_pps,
+            "maximum_error_ratio": self.maximum_error_ratio,
+        }
 
     @property
     def judging(self) -> tuple[IdleRow, ...]:
@@ -179,12 +197,19 @@ class FormResult:
     form function as if it were measured.
     """
 
-    SUMMARY: ClassVar = ("*", "-part", "polynomial_rmse=of_polynomial.rmse_ratio")
-
     part: FormPart
     curves: tuple[FormCurve, ...]
     range: tuple[FormCurve, ...]
     of_polynomial: FittedActivation
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "curves": self.curves,
+            "range": self.range,
+            "of_polynomial": self.of_polynomial,
+            "polynomial_rmse": self.of_polynomial.rmse_ratio,
+        }
 
 
 def greatest_rise_per_packet(maximum_pps: float) -> tuple[float, float, float, float]:
@@ -255,12 +280,19 @@ def explain_form(part: FormPart, run: NapiRun, on_step: Callable[[str], None]) -
 class ClockCurve:
     """Latency against load and the greatest forwarding rate at one clock, and the plateau that a full ring makes."""
 
-    SUMMARY: ClassVar = ("*", "-maximum_pps", "arrivals")
-
     frequency_hz: float
     points: tuple[Observed, ...]
     maximum_pps: float
     plateau_s: float
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "frequency_hz": self.frequency_hz,
+            "points": self.points,
+            "plateau_s": self.plateau_s,
+            "arrivals": self.arrivals,
+        }
 
     @property
     def arrivals(self) -> str:
@@ -277,8 +309,6 @@ class ClockResult:
     measured ``samples`` (clock, maximum), if any.
     """
 
-    SUMMARY: ClassVar = ("*", "-part")
-
     part: ClockPart
     laws: tuple[FrequencyLaw, ...]
     shown: FrequencyLaw
@@ -286,6 +316,17 @@ class ClockResult:
     recovered: FittedFrequency
     samples: Pairs
     fitted: FittedFrequency | None
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "laws": self.laws,
+            "shown": self.shown,
+            "curves": self.curves,
+            "recovered": self.recovered,
+            "samples": self.samples,
+            "fitted": self.fitted,
+        }
 
 
 def explain_clock(part: ClockPart, costs: PollCosts, samples: Pairs, run: NapiRun) -> ClockResult:
@@ -329,11 +370,12 @@ def explain_clock(part: ClockPart, costs: PollCosts, samples: Pairs, run: NapiRu
 class NapiResult(StudyResult[NapiStudy]):
     """The results of a study of activation."""
 
-    FINDINGS: ClassVar = ("idle", "form", "clock")
-
     idle: tuple[IdleResult, ...]
     form: FormResult | None
     clock: ClockResult | None
+
+    def _findings(self) -> dict[str, object]:
+        return {"idle": self.idle, "form": self.form, "clock": self.clock}
 
 
 def criteria(

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import product
 from statistics import median, stdev
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from routecast.calibration.refine import refine
 from routecast.evaluate.ledger import Columns, Row, read_rows
@@ -109,17 +109,30 @@ class FunctionRow(ComparedRow[FunctionPoint]):
     the refined estimate. ``found_in`` is the level of the memory that most likely holds most lines of the tables.
     """
 
-    SUMMARY: ClassVar = (
-        *("point=conditions", "estimated_cycles", "refined_cycles", "measured_cycles=cycles.values", "core_hz"),
-        *("found_in", "low_cycles", "high_cycles", "hand", "cycles=cycles.median", "measured_pps=measured"),
-        *("estimated_pps=predicted", "error_ratio", "refined_error_ratio"),
-    )
-
     cycles: Measured
     core_hz: float
     refined_pps: float
     found_in: str
     hand: HandLoop = HandLoop()
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "point": self.conditions,
+            "estimated_cycles": self.estimated_cycles,
+            "refined_cycles": self.refined_cycles,
+            "measured_cycles": self.cycles.values,
+            "core_hz": self.core_hz,
+            "found_in": self.found_in,
+            "low_cycles": self.low_cycles,
+            "high_cycles": self.high_cycles,
+            "hand": self.hand,
+            "cycles": self.cycles.median,
+            "measured_pps": self.measured,
+            "estimated_pps": self.predicted,
+            "error_ratio": self.error_ratio,
+            "refined_error_ratio": self.refined_error_ratio,
+        }
 
     @property
     def estimated_cycles(self) -> float:
