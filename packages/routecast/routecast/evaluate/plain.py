@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, overload
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+from typing import Any, ClassVar, Protocol, overload
 
 __all__ = ["fields_of", "plain"]
+
+
+class _Dataclass(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
 
 @overload
@@ -34,7 +35,7 @@ def plain(value: object) -> object:
     return value
 
 
-def fields_of(value: DataclassInstance) -> dict[str, object]:
+def fields_of(value: _Dataclass) -> dict[str, object]:
     """Return the fields of a dataclass by name, as they are.
 
     Examples
