@@ -34,6 +34,7 @@ from routecast.evaluate.plain import plain
 from routecast.evaluate.points import Point
 from routecast.progress import Progress
 from routecast.quantity.comparison import ComparedRow, Intervals, summarise
+from routecast.quantity.whole_file import write_whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -387,7 +388,7 @@ def _record(board: Board) -> None:
         {pack.name: {key: round(pack.group.summary[key], 6) for key in _RECORDED_KEYS} for pack in board.packs},
         indent=2,
     )
-    RECORDED.write_text(text + "\n", encoding="utf-8")
+    write_whole(RECORDED, text + "\n")
 
 
 def packs_without_facts(keys: Sequence[str]) -> list[Pack]:
