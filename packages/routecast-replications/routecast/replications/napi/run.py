@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
-from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple, get_args
 
@@ -121,8 +120,12 @@ class IdleResult:
     @property
     def errors(self) -> IdleErrors:
         """Errors over the points that judge."""
-        predictions = map(attrgetter, ("predicted", "closed_form", "left_out", "from_half"))
-        return IdleErrors(*(rms(of(row) - row.measured for row in self.judging) for of in predictions))
+        return IdleErrors(
+            simulated=rms(row.predicted - row.measured for row in self.judging),
+            closed_form=rms(row.closed_form - row.measured for row in self.judging),
+            left_out=rms(row.left_out - row.measured for row in self.judging),
+            from_half=rms(row.from_half - row.measured for row in self.judging),
+        )
 
     @property
     def maximum_error_ratio(self) -> float:

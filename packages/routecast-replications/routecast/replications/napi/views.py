@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from itertools import chain
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any, Final
 
 from routecast.evaluate.views import arrivals_note
 from routecast.power.form import PUBLISHED_FORM
 from routecast.quantity import format_duration
+from routecast.replications.activation_costs import ActivationCosts
 from routecast.replications.activation_dynamics import Observed
 from routecast.replications.frequency import FrequencyLaw
 from routecast.replications.napi.run import (
@@ -65,15 +66,15 @@ def _idle_table(result: IdleResult) -> Table:
 
 
 def _cost_table(idle: tuple[IdleResult, ...]) -> Table:
-    names = {
-        "per_packet_s": "per packet",
-        "per_interrupt_s": "per interrupt, with its poll",
-        "wakeup_s": "wake-up, idle",
+    costs: dict[str, Callable[[ActivationCosts], float]] = {
+        "per packet": lambda costs: costs.per_packet_s,
+        "per interrupt, with its poll": lambda costs: costs.per_interrupt_s,
+        "wake-up, idle": lambda costs: costs.wakeup_s,
     }
     rows = [
-        (result.curve.title, name, *map(attrgetter(cost), (result.fitted.costs, result.fitted.low, result.fitted.high)))
+        (result.curve.title, name, *map(cost, (result.fitted.costs, result.fitted.low, result.fitted.high)))
         for result in idle
-        for cost, name in names.items()
+        for name, cost in costs.items()
     ]
     return Table.of(
         rows,
@@ -107,7 +108,7 @@ def _error_table(idle: tuple[IdleResult, ...]) -> Table:
 
 def _dynamics_table(idle: tuple[IdleResult, ...]) -> Table:
     ns = scaled(1e9, ".0f")
-    best = {id(min(result.alternatives, key=attrgetter("rmse"), default=None)) for result in idle}
+    best = {id(min(result.alternatives, key=lambda alternative: alternative.rmse, default=None)) for result in idle}
     return Table.of(
         [(result.curve.title, alternative) for result in idle for alternative in result.alternatives],
         Column.text("Curve", itemgetter(0)),
@@ -250,13 +251,13 @@ def _time_figure(result: IdleResult) -> Figure:
 def _inside_figure(form: FormResult) -> Figure:
     """Return idle time, interrupts and polls per packet against load (Bolla et al. 2009, fig. 6)."""
     saturation_kpps = form.part.saturation / 1e3
-    quantities = {
-        "idle time": ("idle_ratio", GREY),
-        "interrupts per packet": ("interrupts_per_packet", INTERRUPT),
-        "polls per packet": ("polls_per_packet", WORK),
+    quantities: dict[str, tuple[Callable[[Observed], float], str]] = {
+        "idle time": (lambda observed: observed.idle_ratio, GREY),
+        "interrupts per packet": (lambda observed: observed.interrupts_per_packet, INTERRUPT),
+        "polls per packet": (lambda observed: observed.polls_per_packet, WORK),
     }
     lines = [
-        _form_line(curve, 1e3, attrgetter(quantity), name=f"{name}{suffix}", colour=colour, legend=not suffix)
+        _form_line(curve, 1e3, quantity, name=f"{name}{suffix}", colour=colour, legend=not suffix)
         for curve, suffix in zip(form.curves[:2], ("", ", Poisson arrivals"), strict=True)
         for name, (quantity, colour) in quantities.items()
     ]
