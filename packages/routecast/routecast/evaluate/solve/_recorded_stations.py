@@ -95,6 +95,9 @@ class RecordedStations:
         self.bounded: dict[int, str] = {}
         self.is_unbounded = False
         self._doors = frozenset(fluid.windows.enter if fluid.windows is not None else ())
+        doors = [fluid.graph.tasks[door] for door in self._doors]
+        self._most_inside_frames = max((fluid.model.pool(door.needs[0].pool).units for door in doors), default=0)
+        """The most frames that may be inside a window."""
         self._kept_frames: dict[int, int] = {}
         """By bounded task unit: the most frames that it keeps where it is slow."""
 
@@ -130,7 +133,7 @@ class RecordedStations:
             return self._door(index, at, service_s, room)
         if fluid.windows is not None and index in fluid.windows.inside:
             # Frames inside a window have room at every task unit of it, if its queue is as long as the window.
-            self.is_unbounded |= not _holds_all(fluid, index)
+            self.is_unbounded |= task.queue_frames + 1 < self._most_inside_frames
             return RecordedStation(servers, service_s, len(self._recording))
         self.bounded[index] = why
         if is_own(fluid, index):
@@ -326,14 +329,6 @@ def _begins_chain(fluid: Fluid, index: int) -> bool:
         if node in after and (fraction > 0.0).any()
     ]
     return after.isdisjoint(graph.entry) and members.issuperset(feeders)
-
-
-def _holds_all(fluid: Fluid, index: int) -> bool:
-    """Whether a task unit inside windows has room for all frames that may be inside."""
-    assert fluid.windows is not None
-    doors = [fluid.graph.tasks[door] for door in fluid.windows.enter]
-    most = max(fluid.model.pool(door.needs[0].pool).units for door in doors)
-    return fluid.graph.tasks[index].queue_frames + 1 >= most
 
 
 def _tasks_before(fluid: Fluid) -> list[frozenset[int]]:
