@@ -32,7 +32,7 @@ python_sources := $(shell find packages -type f -not -name '*.so' -not -path '*/
 package_projects := pyproject.toml $(wildcard packages/*/pyproject.toml)
 # Packages with an extension of their own; the other packages are Python.
 COMPILED_PACKAGES = packages/routecast-lab packages/routecast-noc
-PYTHON_PACKAGES = packages/routecast-plan packages/routecast-experiment
+PYTHON_PACKAGES = packages/routecast-plan packages/routecast-experiment packages/routecast-replications
 
 .PHONY: help
 help: ## list the targets
@@ -42,19 +42,20 @@ help: ## list the targets
 demo: $(DONE)/extension ## run the study meyer2014, print its tables, write meyer2014/report.html
 	@$(BIN)/routecast study meyer2014 --out $(OUT)
 
-# What quick tests: all, or one package (PACKAGE=core, lab, noc, plan, experiment).
+# What quick tests: all, or one package (PACKAGE=core, lab, noc, plan, experiment, replications).
 TESTS_core = tests
 TESTS_lab = $(TREE)/lab $(TREE)/multistage
 TESTS_noc = $(TREE)/noc
 TESTS_plan = $(TREE)/plan
 TESTS_experiment = $(TREE)/experiment
+TESTS_replications = $(TREE)/replications
 TREE = packages/routecast/routecast
 
 # Tiers: quick before each commit, test for a change as a whole (README, CI), test-thorough at night. docs/CONTRIBUTING.md
 # says what belongs where.
 .PHONY: quick
 quick: $(DONE)/extension $(DONE)/group-test $(DONE)/group-check ## run what answers within a minute: no root, no wire, no wheel; PACKAGE=noc: of one package
-	@[ -z "$(PACKAGE)" ] || [ -n "$(TESTS_$(PACKAGE))" ] || { echo 'make: PACKAGE is core, lab, noc, plan or experiment' >&2; exit 2; }
+	@[ -z "$(PACKAGE)" ] || [ -n "$(TESTS_$(PACKAGE))" ] || { echo 'make: PACKAGE is core, lab, noc, plan, experiment or replications' >&2; exit 2; }
 	@$(BIN)/ruff format --check --quiet && $(BIN)/ruff check --quiet
 	@$(PYTEST) $(TESTS_$(PACKAGE)) -m 'not (slow or wire or thorough)' --hypothesis-profile=desk
 
@@ -254,7 +255,9 @@ $(DONE)/extension: $(rust_sources) $(package_projects) | $(DONE)/pip
 	$(PIP_LOCK) python -m pip install --no-deps --no-build-isolation $(patsubst %,--editable %,$(PYTHON_PACKAGES))
 	@touch $@
 
-# zig links against the symbols of an old glibc; cargo keeps what it compiles so apart from what runs here.
+# zig links against the symbols of an old glibc; cargo keeps what it compiles so apart from what runs here. The time of the
+# commit in place of the time of the build: two builds of one commit in one folder are the same bytes.
+dist/.done: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 1577836800)
 dist/.done: $(rust_sources) $(python_sources) $(package_projects) README.md | $(DONE)/pip $(DONE)/group-wheel
 	@echo '── wheels'
 	@rm -rf dist
@@ -262,5 +265,5 @@ dist/.done: $(rust_sources) $(python_sources) $(package_projects) README.md | $(
 	for package in . $(COMPILED_PACKAGES); do \
 	  (cd $$package && maturin build --release --quiet --out $(CURDIR)/dist --zig --compatibility manylinux2014 --auditwheel check); \
 	done; \
-	for package in $(PYTHON_PACKAGES); do (cd $$package && hatchling build --target wheel $(CURDIR)/dist > /dev/null 2>&1); done
+	for package in $(PYTHON_PACKAGES); do (cd $$package && hatchling build --target wheel --directory $(CURDIR)/dist > /dev/null); done
 	@touch $@

@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from routecast.cli.console import data, print_table, progress_bar
+from routecast.lab.study.functions.document import FunctionStudy
+from routecast.lab.study.functions.run import FunctionResult
+from routecast.lab.study.functions.views import function_table, hand_table, summary_table
 from routecast.study.engine import run_study
-from routecast.study.functions.document import FunctionStudy
-from routecast.study.functions.run import FunctionResult
-from routecast.study.functions.views import function_table, hand_table, summary_table
 from routecast.study.reading import find_study, read_study
 
 

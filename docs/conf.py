@@ -19,7 +19,7 @@ napoleon_use_ivar = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 
-llms_txt_description = "Measure, predict and plan software routers: Linux, DPDK, VPP, virtual machines, clusters of them."
+llms_txt_description = "Measure, predict and plan software routers: Linux, DPDK, VPP, virtual machines, clusters."
 llms_txt_full_build = True
 llms_txt_nested_enabled = False
 llms_txt_suppress_unknown_node_warnings = ["abbreviation", "caption"]  # names of files in captions are left out

@@ -8,7 +8,7 @@ from pathlib import Path
 
 __all__ = ["LAB", "WINGS", "files_below", "room_of"]
 
-WINGS = ("experiment", "multistage", "noc", "plan")
+WINGS = ("experiment", "multistage", "noc", "plan", "replications")
 """Rooms above all floors: a wing imports the core and no other wing, and the core imports no wing."""
 LAB = ("lab",)
 """Packages of rooms that measure: they import the core, and the core runs without them."""

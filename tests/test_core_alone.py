@@ -57,7 +57,7 @@ WITH_WINGS = {"examples", "list of commands", "schema", "studies"}
 ABSENT = {
     "a run": (("function", "l2_switch", "--run"), "function --run", "lab"),
     "a measurement": (("measure", "--load", "1 kpps"), "routecast measure", "lab"),
-    "a probe": (("hardware", "probe", "--quick"), "a probe of this host", "lab"),
+    "a probe": (("hardware", "probe", "--quick"), "routecast hardware probe", "lab"),
     "a benchmark": (("benchmark", "rfc2544"), "routecast benchmark", "lab"),
     "a router of many machines": (("multistage", "status"), "routecast multistage", "lab"),
     "a file of the lab": (("schema", "testbed"), "the schema of testbed", "lab"),

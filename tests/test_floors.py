@@ -39,6 +39,7 @@ FLOORS = (
     ("api",),
     ("cli",),
     ("lab/_lab",),
+    ("lab/probe",),
     ("lab/testbed",),
     ("lab/benchmark",),
     ("lab/power",),

@@ -187,8 +187,10 @@ class SumStudy(StudyDocument):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumResult(StudyResult[SumStudy]):
-    FINDINGS = ("sums",)
     sums: tuple[float, ...]
+
+    def _findings(self):
+        return {"sums": self.sums}
 
 
 def add(n):

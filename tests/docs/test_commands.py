@@ -21,7 +21,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -178,9 +178,10 @@ def recorded_board(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     _, _, text = read_kept(ROOT / "tests" / "corpus" / "board.txt").partition("\n")
     recorded = json.loads(text)
-    keys = {name: key for key, _, name in (column.rpartition("=") for column in Weakness.SUMMARY)}
+    names = [part.name for part in fields(Weakness)]
+    name_of_key = Weakness(**{name: name for name in names}).plain_entries()
     weaknesses = tuple(
-        Weakness(**{name: row[key or name] for name, key in keys.items()}) for row in recorded["weaknesses"]
+        Weakness(**{name: row[key] for key, name in name_of_key.items()}) for row in recorded["weaknesses"]
     )
     board = SimpleNamespace(weaknesses=weaknesses, worse=lambda: recorded["worse"])
     monkeypatch.setattr("routecast.calibration.board.run_board", lambda _: board)

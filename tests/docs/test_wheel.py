@@ -46,6 +46,7 @@ PACKAGES = {
     "routecast-lab": "packages/routecast-lab",
     "routecast-noc": "packages/routecast-noc",
     "routecast-plan": "packages/routecast-plan",
+    "routecast-replications": "packages/routecast-replications",
 }
 """The folder of the sources of each package."""
 COMPILED = {"routecast": "_core", "routecast-lab": "lab/_lab", "routecast-noc": "noc/_noc"}

@@ -10,7 +10,7 @@ import pytest
 
 from routecast.errors import ModelProblem
 from routecast.evaluate import Simulate, Solve, Trial
-from routecast.evaluate.solve import _recorded
+from routecast.evaluate.solve import _recorded, _recorded_stations
 from routecast.evaluate.sweep import trial_past_transient
 from routecast.load import Arrivals, Flow, FlowSet, FrameMix, OfferedLoad, RecordedFrames
 from routecast.load import trace as trace_module
@@ -189,7 +189,8 @@ def test_the_chunks_in_which_frames_are_served_change_nothing(router: str, monke
     )
     whole = Solve(model).trial(load, 1.0)
     for chunk in (97, 450):
-        monkeypatch.setattr(_recorded, "_CHUNK_FRAMES", chunk)
+        for module in (_recorded, _recorded_stations):
+            monkeypatch.setattr(module, "CHUNK_FRAMES", chunk)
         parts = Solve(model).trial(load, 1.0)
         assert parts.drops_pps == whole.drops_pps
         assert (parts.loss_ratio, parts.l2_bps) == pytest.approx((whole.loss_ratio, whole.l2_bps), nan_ok=True)

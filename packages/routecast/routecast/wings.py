@@ -49,7 +49,7 @@ EXTRAS: Mapping[str, Mapping[Sort, Sequence[str]]] = {
         "commands": ("benchmark", "doctor", "export", "import", "measure", "multistage", "testbed", "workload"),
         "files": ("benchmark", "multistage", "testbed"),
         "builders": (),
-        "studies": ("multistage", "wire"),
+        "studies": ("functions", "multistage", "wire"),
     },
     "noc": {"commands": ("noc",), "files": ("noc",), "builders": (), "studies": ("noc",)},
     "plan": {
@@ -59,6 +59,7 @@ EXTRAS: Mapping[str, Mapping[Sort, Sequence[str]]] = {
         "studies": ("cluster",),
     },
     "experiment": {"commands": ("experiment",), "files": ("experiment",), "builders": (), "studies": ("experiments",)},
+    "replications": {"commands": (), "files": (), "builders": (), "studies": ("napi",)},
 }
 """What each extra brings, so that it can be named where it is not installed."""
 

@@ -139,7 +139,7 @@ class ProbeError(Exception):
     """
 
 def probe_host(request: str, progress: Callable[[float], object] | None = None) -> str:
-    """Measure this host, asked for and answered as JSON; see :mod:`routecast.hardware.probe` for the public way.
+    """Measure this host, asked for and answered as JSON; see :mod:`routecast.lab.probe` for the public way.
 
     Parameters
     ----------

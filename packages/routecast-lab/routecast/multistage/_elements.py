@@ -29,7 +29,8 @@ from routecast.multistage._wiring import (
     set_rules,
 )
 from routecast.multistage.protocol import actions
-from routecast.multistage.protocol.machine import BalancerReading, Machine
+from routecast.multistage.protocol.audit import BalancerReading
+from routecast.multistage.protocol.machine import Machine
 from routecast.multistage.protocol.watch import BalancerView
 
 __all__ = ["Elements"]
@@ -118,7 +119,7 @@ class Elements:
         if self._discovery is not None:
             for balancer, segment, claim, since_s in self._discovery.claims(now_s):
                 if claim.mac not in table.own_macs:
-                    self.machine.hear_on(balancer, segment, now_s)
+                    self.machine.takeover.hear_on(balancer, segment, now_s)
                 result += table.hear(
                     segment,
                     claim.address,

@@ -83,7 +83,7 @@ class Membership:
 
     def write(self, path: Path) -> None:
         """Write the membership to disk, whole or not at all, before this returns."""
-        write_whole(path, json.dumps(asdict(self), indent=1), is_durable=True)
+        write_whole(path, json.dumps(asdict(self), indent=1))
 
     @classmethod
     def read(cls, path: Path) -> Membership:

@@ -157,7 +157,7 @@ class Requests:
                     self._machine.membership = before
                     raise
                 if balancer is None:
-                    elements.set_loss(self._machine.member(element))
+                    elements.set_loss(self._machine.changes.member(element))
                 elif name == "hang":
                     balancer.plane.set_role("hangs")
                 words = {"link": "links down", "hang": "hangs"}
@@ -175,7 +175,7 @@ class Requests:
         if element in self._elements.balancers:
             membership.balancer_faults[element] = name
         else:
-            member = self._machine.member(element)
+            member = self._machine.changes.member(element)
             member.fault, member.loss_in, member.loss_out = name, loss_in, loss_out
         self._disk.write_membership(membership)
 
@@ -188,7 +188,7 @@ class Requests:
                 elements.set_balancer_links(element, "up")
                 elements.set_balancer_loss(element, loss_in=0.0, loss_out=0.0)
             else:
-                member = self._machine.member(element)
+                member = self._machine.changes.member(element)
                 member.fault, member.loss_in, member.loss_out = "", 0.0, 0.0
                 set_links(self._layout.netns(element), ["b0"], "up")
                 elements.set_up(member)
@@ -202,25 +202,27 @@ class Requests:
             if not 0.0 < time_s <= _MAX_DRAIN_S:
                 raise QuantityProblem("", f"{name} {time_s:g} s: above 0 and up to {_MAX_DRAIN_S:g} s is allowed")
         with self._one_at_a_time:
-            self._change(lambda now_s: self._machine.drain(element, idle_s=idle_s, deadline_s=deadline_s, now_s=now_s))
+            self._change(
+                lambda now_s: self._machine.changes.drain(element, idle_s=idle_s, deadline_s=deadline_s, now_s=now_s)
+            )
 
     def add(self, element: str, *, weight: float | None = None, **settings: Any) -> None:
         """Add a back-end router with settings as in a file, or give a draining router its flows again."""
         with self._one_at_a_time:
             if element not in self._machine.membership.members:
-                self._machine.refuse_while_draining(time.monotonic())
+                self._machine.changes.refuse_while_draining(time.monotonic())
                 self._add_new({"name": element, "weight": weight or 1.0, **settings})
-            self._change(lambda now_s: self._machine.take(element, weight=weight, now_s=now_s))
+            self._change(lambda now_s: self._machine.changes.take(element, weight=weight, now_s=now_s))
 
     def remove(self, element: str) -> None:
         """Remove a back-end router: others get its flows at once, and frames in flight still arrive."""
         with self._one_at_a_time:
-            member = self._machine.member(element)
-            self._change(lambda now_s: self._machine.dismiss(element, now_s))
+            member = self._machine.changes.member(element)
+            self._change(lambda now_s: self._machine.changes.dismiss(element, now_s))
             time.sleep(_IN_FLIGHT_S)
             with self._lock:
                 self._elements.close_member(member)
-                self._elements.do(self._machine.forget(element))
+                self._elements.do(self._machine.changes.forget(element))
             ip(None, [f"netns del {self._layout.netns(element)}"])
             unpinned(self._disk.pins / element)
             self._disk.write_namespaces(self._machine.membership)
@@ -230,7 +232,7 @@ class Requests:
         if not 0.0 < weight <= 1e6:
             raise QuantityProblem(str(weight), f"got weight {weight:g}: above 0 and up to 1e6 is allowed")
         with self._one_at_a_time:
-            self._change(lambda now_s: self._machine.set_weight(element, weight, now_s))
+            self._change(lambda now_s: self._machine.changes.set_weight(element, weight, now_s))
 
     def _change(self, change: Callable[[float], Iterable[Action]]) -> None:
         """Make a change of the members; what cannot be written to disk is not made."""
@@ -284,7 +286,7 @@ class Requests:
                 state = machine.state_of(name, now_s)
                 if state in {"dead", "not seen"}:
                     problems.append(f"{name}: {state} since {_clock(watch.seen_s - now_s)}")
-                elif (reading := readings[name]) is not None and (why := machine.difference_of(name, reading)):
+                elif (reading := readings[name]) is not None and (why := machine.audit.difference_of(name, reading)):
                     problems.append(f"{name}: {why}")
             for name, lines in contents.items():
                 state = machine.state_of(name, now_s)
@@ -293,7 +295,7 @@ class Requests:
                 elif lines is None:
                     problems.append(f"{name}: its tables cannot be read")
                 else:
-                    missing, extra = machine.differences_of(lines)
+                    missing, extra = machine.audit.differences_of(lines)
                     problems += [f"{name}: lacks {line}" for line in missing]
                     problems += [f"{name}: should not have {line}" for line in extra]
                     if state == "differs":
@@ -303,7 +305,7 @@ class Requests:
 
     def _why_it_differs(self, name: str) -> str:
         lacks = self._machine.members[name].lacks
-        paths = ", ".join(map(self._machine.name_of_path, sorted(lacks)))
+        paths = ", ".join(map(self._machine.paths.name_of, sorted(lacks)))
         return f"it returns nothing {paths}" if lacks else "its tables could not be mended"
 
     def _add_new(self, settings: dict[str, Any]) -> None:
@@ -324,7 +326,7 @@ class Requests:
         with self._lock:
             self._elements.open_member(member)
             self._elements.set_up(member)
-            self._elements.do(self._machine.admit(member, time.monotonic()))
+            self._elements.do(self._machine.changes.admit(member, time.monotonic()))
         self._wait_for_answer(member)
 
     def _wait_for_answer(self, member: Member) -> None:

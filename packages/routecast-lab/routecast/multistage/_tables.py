@@ -1,4 +1,4 @@
-"""Tables of the elements of a router of many machines, of an audit, and of predictions; counters for Prometheus."""
+"""Tables of the elements of a router of many machines, of an audit, and of predictions."""
 
 from __future__ import annotations
 
@@ -7,56 +7,6 @@ from typing import Any
 
 from routecast.multistage._client import state_text
 from routecast.show.tables import Column, Table
-
-_COUNTERS = {
-    "sent_frames": "Frames sent to a back-end router.",
-    "sent_octets": "Octets sent to a back-end router.",
-    "returned_frames": "Frames that a back-end router returned.",
-    "returned_octets": "Octets that a back-end router returned.",
-    "over_the_cap": "Frames dropped above the emulated capacity.",
-    "deaths": "Number of verdicts that it is dead.",
-    "revivals": "Number of returns after such verdicts.",
-}
-
-
-def metrics(status: Mapping[str, Any]) -> str:
-    """Return a status in the text format 0.0.4 of Prometheus."""
-    return "\n".join(_lines(status)) + "\n"
-
-
-def _lines(status: Mapping[str, Any]) -> Iterator[str]:
-    router_label = f'router="{status["name"]}"'
-    for key, meaning in _COUNTERS.items():
-        yield f"# HELP routecast_multistage_{key}_total {meaning}"
-        yield f"# TYPE routecast_multistage_{key}_total counter"
-        for router in status["routers"]:
-            yield f'routecast_multistage_{key}_total{{{router_label},element="{router["name"]}"}} {router[key]}'
-    yield "# HELP routecast_multistage_up Whether an element takes frames."
-    yield "# TYPE routecast_multistage_up gauge"
-    for router in [*status["routers"], *status["balancers"]]:
-        up = int(router["state"] in ("active", "draining"))
-        yield f'routecast_multistage_up{{{router_label},element="{router["name"]}",state="{router["state"]}"}} {up}'
-    yield "# HELP routecast_multistage_dropped_frames_total Frames that a load balancer did not forward, by port."
-    yield "# TYPE routecast_multistage_dropped_frames_total counter"
-    for router in status["balancers"]:
-        for port, dropped in router["dropped_by_port"].items():
-            labels = f'{router_label},element="{router["name"]}",port="{port}"'
-            for reason, count in dropped.items():
-                yield f'routecast_multistage_dropped_frames_total{{{labels},reason="{reason}"}} {count}'
-    yield "# HELP routecast_multistage_seen_timestamp_seconds When an element gave the last sign, seconds since 1970."
-    yield "# TYPE routecast_multistage_seen_timestamp_seconds gauge"
-    for router in [*status["routers"], *status["balancers"]]:
-        labels = f'{router_label},element="{router["name"]}"'
-        yield f"routecast_multistage_seen_timestamp_seconds{{{labels}}} {router['seen_unix_s']:.3f}"
-    yield "# HELP routecast_multistage_claims_dropped_total Neighbours' claims to addresses that were not believed."
-    yield "# TYPE routecast_multistage_claims_dropped_total counter"
-    for network, counts in status["claims_dropped"].items():
-        for reason, count in counts.items():
-            labels = f'{router_label},network="{network}",reason="{reason}"'
-            yield f"routecast_multistage_claims_dropped_total{{{labels}}} {count}"
-    yield "# HELP routecast_multistage_epoch Epoch of the table that is in force."
-    yield "# TYPE routecast_multistage_epoch gauge"
-    yield f"routecast_multistage_epoch{{{router_label}}} {status['epoch']}"
 
 
 def routers_table(status: Mapping[str, Any]) -> Table:

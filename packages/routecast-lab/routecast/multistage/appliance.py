@@ -163,9 +163,9 @@ class Appliance:
         self._elements.open()
         for member in membership.members.values():
             self._elements.set_up(member)
-        self._elements.do(self._machine.publish())
+        self._elements.do(self._machine.changes.publish())
         self._begin()
-        write_whole(self._disk.text, self._text, is_durable=True)
+        write_whole(self._disk.text, self._text)
         self._disk.bed.is_kept = self.layout.outside is None
         self._disk.bed.write()
 

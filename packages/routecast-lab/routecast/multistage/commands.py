@@ -57,13 +57,14 @@ def _hold(router: Appliance, prometheus: int | None) -> None:
     import threading
     from contextlib import ExitStack, closing
 
-    from routecast.lab.testbed.metrics_server import MetricsServer
     from routecast.multistage._control import ControlServer
-    from routecast.multistage._tables import metrics
 
     stopped = threading.Event()
     with ExitStack() as servers:
         if prometheus is not None:
+            from routecast.lab.testbed.metrics_server import MetricsServer
+            from routecast.multistage._metrics import metrics
+
             pages = servers.enter_context(closing(MetricsServer(prometheus, lambda: metrics(router.status()))))
             remark(f"http://127.0.0.1:{pages.port}/metrics")
         servers.enter_context(closing(ControlServer(router, stopped.set)))

@@ -119,9 +119,10 @@ def write_map(link_map: LinkMap, path: Path, option: str = "--map") -> None:
     Raises FileProblem: the file cannot be written.
     """
     from routecast.noc._views.link_map import draw_link_map
+    from routecast.quantity.whole_file import write_whole
 
     try:
-        path.write_text(draw_link_map(link_map, has_heading=True), encoding="utf-8")
+        write_whole(path, draw_link_map(link_map, has_heading=True))
     except OSError as problem:
         reason = problem.strerror or problem
         raise FileProblem(str(path), [Problem(option, f"cannot be written: {reason}")]) from problem

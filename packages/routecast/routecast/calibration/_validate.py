@@ -17,7 +17,7 @@ from routecast.calibration.eq5 import fit_eq5
 from routecast.calibration.recipe import Recipe, conditions_of
 from routecast.calibration.score import Prediction
 from routecast.errors import FitProblem
-from routecast.evaluate.plain import pick, plain
+from routecast.evaluate.plain import plain
 from routecast.evaluate.points import Point
 from routecast.quantity.comparison import held_out, summarise
 
@@ -62,9 +62,24 @@ class Series:
         """Return plain data: parameters with standard errors and units, the law, the summary."""
         data: dict[str, Any] = {"name": self.name, "summary": plain(self.summary)}
         if isinstance(self.fitted, FittedRouter):
-            data |= pick(self.fitted, "warnings", "noise_ratio", "law", "law_weights", "effective_parameters")
+            data |= plain(
+                {
+                    "warnings": self.fitted.warnings,
+                    "noise_ratio": self.fitted.noise_ratio,
+                    "law": self.fitted.law,
+                    "law_weights": self.fitted.law_weights,
+                    "effective_parameters": self.fitted.effective_parameters,
+                }
+            )
             data["parameters"] = {
-                name: pick(parameter, "value", "standard_error", "unit", "meaning")
+                name: plain(
+                    {
+                        "value": parameter.value,
+                        "standard_error": parameter.standard_error,
+                        "unit": parameter.unit,
+                        "meaning": parameter.meaning,
+                    }
+                )
                 for name, parameter in self.fitted.parameters.items()
             }
         return data
@@ -117,7 +132,7 @@ class Validation:
         """Return plain data in the shape of ``routecast validate --json``; NaN becomes null."""
         return {
             "series": [series.to_json() for series in self.series],
-            "rows": [{**pick(row, *row.SUMMARY), "conditions": conditions_of(row.point)} for row in self.rows],
+            "rows": [{**plain(row.plain_entries()), "conditions": conditions_of(row.point)} for row in self.rows],
             "calibrations": [series.recipe.to_json(series.name) for series in self.series if series.recipe],
             "notes": list(self.notes),
             "facts": plain(self.facts),

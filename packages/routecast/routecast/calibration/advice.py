@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from routecast.calibration._fit import fit
 from routecast.calibration.fitted import CONFIDENCE_RATIO, MAX_CORES, FittedRouter, at_cores, sparse_counts
 from routecast.calibration.next_points import NextPoint
-from routecast.evaluate.plain import pick
+from routecast.evaluate.plain import plain
 from routecast.evaluate.points import Point
 from routecast.load.frames import FrameMix
 from routecast.load.offered import IntendedRate
@@ -80,11 +80,18 @@ class Advice:
         """Return plain data."""
         return {
             "series": self.series,
-            "targets": [pick(point, "cores", "frame_bytes", "flows") for point in self.targets],
+            "targets": [
+                plain({"cores": point.cores, "frame_bytes": point.frame_bytes, "flows": point.flows})
+                for point in self.targets
+            ],
             "half_width_ratio": self.half_width_ratio if self.is_in_reach else None,
             "next": [point.to_json() for point in self.points],
             "warnings": list(self.warnings),
-            **({} if self.goal_pps is None else pick(self, "goal_pps", "least_cores", "answer")),
+            **(
+                {}
+                if self.goal_pps is None
+                else plain({"goal_pps": self.goal_pps, "least_cores": self.least_cores, "answer": self.answer})
+            ),
         }
 
 

@@ -19,7 +19,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median, stdev
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from routecast.evaluate.plain import plain
 from routecast.evaluate.points import Point
 from routecast.progress import Progress
 from routecast.quantity.comparison import ComparedRow, Intervals, summarise
+from routecast.quantity.whole_file import write_whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -103,11 +104,6 @@ class Weakness:
     (``is_stated``).
     """
 
-    SUMMARY: ClassVar = (
-        *("pack", "points", "what=criterion", "ours=value", "instead=reference", "by=reference_name"),
-        *("is_ratio", "repeats_to_ratio", "is_stated"),
-    )
-
     pack: str
     points: int
     criterion: str
@@ -117,6 +113,20 @@ class Weakness:
     is_ratio: bool
     repeats_to_ratio: float | None
     is_stated: bool
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "pack": self.pack,
+            "points": self.points,
+            "what": self.criterion,
+            "ours": self.value,
+            "instead": self.reference,
+            "by": self.reference_name,
+            "is_ratio": self.is_ratio,
+            "repeats_to_ratio": self.repeats_to_ratio,
+            "is_stated": self.is_stated,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -378,7 +388,7 @@ def _record(board: Board) -> None:
         {pack.name: {key: round(pack.group.summary[key], 6) for key in _RECORDED_KEYS} for pack in board.packs},
         indent=2,
     )
-    RECORDED.write_text(text + "\n", encoding="utf-8")
+    write_whole(RECORDED, text + "\n")
 
 
 def packs_without_facts(keys: Sequence[str]) -> list[Pack]:

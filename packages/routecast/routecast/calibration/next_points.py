@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from routecast.evaluate.plain import pick
+from routecast.evaluate.plain import plain
 from routecast.evaluate.points import Point
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class NextPoint:
     def to_json(self) -> dict[str, Any]:
         """Return plain data; widths as half an interval over its middle."""
         return {
-            **pick(self.point, "cores", "frame_bytes", "flows"),
+            **plain({"cores": self.point.cores, "frame_bytes": self.point.frame_bytes, "flows": self.point.flows}),
             "half_width_before_ratio": half_width_ratio(self.width_before),
             "half_width_after_ratio": half_width_ratio(self.width_after),
         }

@@ -25,6 +25,7 @@ import numpy as np
 from routecast.calibration._discrepancy import Scales
 from routecast.calibration.ceilings import Hazards, learn_hazards, likelihoods
 from routecast.calibration.packs import DATA, read_packs, table_points
+from routecast.quantity.whole_file import write_whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -86,7 +87,7 @@ def write_priors(path: Path = PRIORS) -> None:
         )
 
     document = {"all": learnt(), "without": {file: learnt(file) for file in evidence}}
-    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    write_whole(path, json.dumps(document, indent=2) + "\n")
     write_hazards(path)
 
 
@@ -99,7 +100,7 @@ def write_hazards(path: Path = PRIORS) -> None:
     curves = likelihoods(read_packs(), priors)
     for file, data in (("", document["all"]), *document["without"].items()):
         data["hazards"] = {name: round(value, 4) for name, value in asdict(learn_hazards(curves, without=file)).items()}
-    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    write_whole(path, json.dumps(document, indent=2) + "\n")
 
 
 def learn(sources: Sequence[Sequence[Floats]], laws: Sequence[str]) -> Priors:

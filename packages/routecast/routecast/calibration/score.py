@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -39,12 +39,23 @@ class Prediction(ComparedRow[Point]):
     The intervals are those of one measurement, empty if the law has none; ``limit`` is the limiting resource.
     """
 
-    SUMMARY: ClassVar[tuple[str, ...]] = (
-        *("series=point.series", "cores=point.cores", "frame_bytes=point.frame_bytes", "flows=point.flows", "role"),
-        *("measured_pps=measured", "predicted_pps=predicted", "low_pps", "high_pps", "error_ratio", "limit"),
-    )
-
     limit: Limit
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "series": self.point.series,
+            "cores": self.point.cores,
+            "frame_bytes": self.point.frame_bytes,
+            "flows": self.point.flows,
+            "role": self.role,
+            "measured_pps": self.measured,
+            "predicted_pps": self.predicted,
+            "low_pps": self.low_pps,
+            "high_pps": self.high_pps,
+            "error_ratio": self.error_ratio,
+            "limit": self.limit,
+        }
 
     @classmethod
     def of(cls, point: Point, throughput_pps: float, *, limit: Limit, intervals: Intervals | None = None) -> Prediction:

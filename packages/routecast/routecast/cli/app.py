@@ -71,7 +71,11 @@ PANELS: Mapping[str, Mapping[str, str | CommandGroup]] = {
         ),
         "hardware": CommandGroup(
             "Hosts and what elementary operations cost on them: list, show, probe this one.",
-            {"probe": "cli.hardware:probe", "list": "cli.hardware:list_hardware", "show": "cli.hardware:show"},
+            {
+                "probe": "lab.cli.hardware_probe:probe",
+                "list": "cli.hardware:list_hardware",
+                "show": "cli.hardware:show",
+            },
         ),
         "import": "lab.cli.exchange:import_trials",
         "export": "lab.cli.exchange:export_trials",
@@ -96,8 +100,11 @@ class LazyCommand:
     deprecated = False
     short_help = None
 
-    def __init__(self, name: str, target: str | CommandGroup, package: str, panel: str | None = None) -> None:
+    def __init__(
+        self, name: str, target: str | CommandGroup, package: str, panel: str | None = None, group: str = ""
+    ) -> None:
         self.name = name
+        self._group = group
         self.rich_help_panel = panel
         self._target = target
         self._package = package
@@ -127,7 +134,8 @@ class LazyCommand:
     @cached_property
     def _command(self) -> Any:
         if self.hidden:
-            raise not_installed(f"routecast {self.name}", extra_of("commands", self.name) or "lab")
+            words = (self._group, self.name) if self._group else (self.name,)
+            raise not_installed(f"routecast {' '.join(words)}", extra_of("commands", words[0]) or "lab")
         parent = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False)
         if isinstance(self._target, CommandGroup):
             parent.add_typer(typer.Typer(no_args_is_help=True, help=self.help), name=self.name)
@@ -139,7 +147,8 @@ class LazyCommand:
         command.rich_help_panel = self.rich_help_panel
         if isinstance(self._target, CommandGroup):
             command.commands = {
-                name: LazyCommand(name, target, self._package) for name, target in self._target.commands.items()
+                name: LazyCommand(name, target, self._package, group=self.name)
+                for name, target in self._target.commands.items()
             }
         for parameter in command.params:
             parameter.process_value = partial(_refuse_empty_path, parameter.process_value, parameter)

@@ -301,10 +301,11 @@ def write_figure(figure: Figure, path: Path) -> None:
 
     Raises FileProblem: the file cannot be written.
     """
+    from routecast.quantity.whole_file import write_whole
     from routecast.show.drawing import draw
 
     try:
-        path.write_text(draw(figure, has_heading=True), encoding="utf-8")
+        write_whole(path, draw(figure, has_heading=True))
     except OSError as problem:
         reason = problem.strerror or problem
         raise FileProblem(str(path), [Problem("--figure", f"cannot be written: {reason}")]) from problem

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from routecast.cli.console import data, make_out_folder, print_json
 from routecast.errors import FileProblem, Problem
+from routecast.quantity.whole_file import unfinished
 
 __all__ = ["copy_files", "print_copies"]
 
@@ -37,7 +38,8 @@ def copy_files(
         make_out_folder(folder)
     written = [path for path in content if path not in unchanged]
     for path in written:
-        path.write_bytes(content[path])
+        with unfinished(path) as draft:
+            draft.write_bytes(content[path])
     return written, unchanged
 
 

@@ -5,19 +5,27 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from operator import attrgetter
-from typing import Any
+from typing import Any, ClassVar, Protocol, overload
 
-__all__ = ["pick", "plain"]
+__all__ = ["fields_of", "plain"]
 
 
+class _Dataclass(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+
+@overload
+def plain(value: Mapping[str, object]) -> dict[str, object]: ...
+@overload
+def plain(value: object) -> object: ...
 def plain(value: object) -> object:
     """Turn dataclasses, mappings and sequences into dicts and lists; NaN and infinities become None.
 
-    A dataclass with ``SUMMARY``, a tuple of keys for :func:`pick`, has these keys instead of its fields.
+    A dataclass with a method ``plain_entries`` has the entries that it returns instead of its fields.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return pick(value, *getattr(value, "SUMMARY", ("*",)))
+        chosen = getattr(value, "plain_entries", None)
+        return plain(chosen() if chosen is not None else fields_of(value))
     if isinstance(value, Mapping):
         return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -27,27 +35,13 @@ def plain(value: object) -> object:
     return value
 
 
-def pick(value: object, *keys: str) -> dict[str, object]:
-    """Return attributes of an object as plain data, in the order of the keys.
-
-    ``*keys``: ``"rate_pps"`` takes an attribute; ``"met=is_met"`` renames it; ``"case=case.name"`` takes it from a
-    part; ``"*"`` takes every field of a dataclass and ``"*estimate"`` those of a part; ``"-curve"`` removes a key.
+def fields_of(value: _Dataclass) -> dict[str, object]:
+    """Return the fields of a dataclass by name, as they are.
 
     Examples
     --------
-    >>> pick(3 + 4j, "real", "y=imag")
-    {'real': 3.0, 'y': 4.0}
+    >>> from routecast.study.result import Criterion
+    >>> fields_of(Criterion(name="error", bound=0.1, reached=0.05))
+    {'name': 'error', 'bound': 0.1, 'reached': 0.05}
     """
-    picked: dict[str, object] = {}
-    for key in keys:
-        if key.startswith("*"):
-            part: Any = attrgetter(key[1:])(value) if key[1:] else value
-            picked |= {
-                part_field.name: plain(getattr(part, part_field.name)) for part_field in dataclasses.fields(part)
-            }
-        elif key.startswith("-"):
-            del picked[key[1:]]
-        else:
-            name, _, path = key.partition("=")
-            picked[name] = plain(attrgetter(path or name)(value))
-    return picked
+    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}

@@ -19,7 +19,7 @@ from routecast.errors import (
     RoutecastError,
     TransientProblem,
 )
-from routecast.evaluate.plain import pick, plain
+from routecast.evaluate.plain import plain
 from routecast.evaluate.solve import Solve, capacity_pps
 from routecast.evaluate.solve._closed_form import rates_of, resources_of
 from routecast.evaluate.solve._without_loss import throughput_of
@@ -132,7 +132,14 @@ class Sweep:
         if self.has_load:
             row |= _trial_fields(point.trial)
         else:
-            row |= pick(point, "lossless_pps", "lossless_is_at_least", "overloads_nothing_pps", "maximum_pps")
+            row |= plain(
+                {
+                    "lossless_pps": point.lossless_pps,
+                    "lossless_is_at_least": point.lossless_is_at_least,
+                    "overloads_nothing_pps": point.overloads_nothing_pps,
+                    "maximum_pps": point.maximum_pps,
+                }
+            )
         row["bottleneck"] = _bottleneck_fields(point.bottleneck)
         if self.is_simulated:
             limits = point.simulated.bottleneck if point.simulated else None
@@ -141,18 +148,28 @@ class Sweep:
 
 
 def _trial_fields(trial: Trial | None) -> dict[str, object]:
-    names = ("intended_pps", "offered_pps", "forwarded_pps", "loss_ratio")
     latency = trial.latency if trial else None
-    latency_fields = {
-        f"latency_{name}": plain(getattr(latency, name)) if latency else None for name in ("mean_s", "p99_s")
-    }
-    latency_fields["latency_arrivals"] = (trial.arrivals or None) if trial and latency else None
-    return {**(pick(trial, *names) if trial else dict.fromkeys(names)), **latency_fields}
+    return plain(
+        {
+            "intended_pps": trial and trial.intended_pps,
+            "offered_pps": trial and trial.offered_pps,
+            "forwarded_pps": trial and trial.forwarded_pps,
+            "loss_ratio": trial and trial.loss_ratio,
+            "latency_mean_s": latency and latency.mean_s,
+            "latency_p99_s": latency and latency.p99_s,
+            "latency_arrivals": (trial.arrivals or None) if trial and latency else None,
+        }
+    )
 
 
 def _bottleneck_fields(bottleneck: Bottleneck | None) -> dict[str, object]:
-    names = ("name", "kind", "reason")
-    return pick(bottleneck, *names) if bottleneck else dict.fromkeys(names)
+    return plain(
+        {
+            "name": bottleneck and bottleneck.name,
+            "kind": bottleneck and bottleneck.kind,
+            "reason": bottleneck and bottleneck.reason,
+        }
+    )
 
 
 def parse_varied(texts: Iterable[str], document: Mapping[str, Any], *, subject: str) -> tuple[SweepAxis, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -29,6 +28,7 @@ from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Count, Cycles, FrameCount, Length, Name, Number, Size, TransferRate
 from routecast.quantity.schema import extended, field, file_fields, schema_of, value
 from routecast.quantity.toml_file import parse_toml, place_of, validated
+from routecast.quantity.whole_file import write_whole
 
 __all__ = [
     "HOST",
@@ -373,13 +373,8 @@ def write_hardware(hardware: Hardware, path: str | Path) -> None:
     """
     path = Path(path)
     text = hardware_text(hardware)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
+        write_whole(path, text)
     except OSError as problem:
         raise EnvironmentProblem(f"{path} cannot be written: {problem}") from problem
-    finally:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)

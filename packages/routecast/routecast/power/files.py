@@ -16,6 +16,7 @@ from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import extended, field, file_fields, key_of, schema_of, without_file_fields
 from routecast.quantity.toml_file import parse_toml, validated
+from routecast.quantity.whole_file import write_whole
 
 if TYPE_CHECKING:
     from routecast.power.model import PowerModel
@@ -67,7 +68,7 @@ def write_power_model(model: PowerModel, path: str | Path, *, name: str = "", so
         The format cannot hold the model.
     """
     path = Path(path)
-    path.write_text(power_model_text(model, suffix=file_suffix(path), name=name, source=source), encoding="utf-8")
+    write_whole(path, power_model_text(model, suffix=file_suffix(path), name=name, source=source))
 
 
 def power_model_text(model: PowerModel, *, suffix: str = ".toml", name: str = "", source: str = "") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,18 +12,28 @@ __all__ = ["unfinished", "write_whole"]
 
 
 @contextmanager
-def unfinished(path: Path, *, is_durable: bool = False) -> Iterator[Path]:
+def unfinished(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to; the file is renamed to ``path`` when the block ends without an error.
 
-    ``is_durable``: the file is on the disk, with its name, before this ends (fsync of both).
+    The file is on the disk, with its name, before this ends (fsync of both). After an error or Ctrl-C the temporary
+    file is removed. A link stays and its file is replaced; pipes and devices, such as ``/dev/stdout``, are written to.
     """
-    draft = path.with_name(f"{path.name}.unfinished")
-    yield draft
-    if is_durable:
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    target = path.resolve() if path.is_symlink() else path
+    draft = target.with_name(f"{target.name}.unfinished")
+    try:
+        yield draft
         _sync(draft)
-    os.replace(draft, path)
-    if is_durable:
-        _sync(path.parent)
+        os.replace(draft, target)
+    except BaseException as problem:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        if isinstance(problem, OSError) and problem.filename == str(draft):
+            problem.filename, problem.filename2 = str(path), None
+        raise
+    _sync(target.parent)
 
 
 def _sync(path: Path) -> None:
@@ -33,10 +44,7 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def write_whole(path: Path, text: str, *, is_durable: bool = False) -> None:
-    """Write a text to a file that is complete or absent; lone surrogates, as in names of files, are escaped.
-
-    ``is_durable``: as for :func:`unfinished`.
-    """
-    with unfinished(path, is_durable=is_durable) as draft:
+def write_whole(path: Path, text: str) -> None:
+    """Write a text to a file that is complete or absent; lone surrogates, as in names of files, are escaped."""
+    with unfinished(path) as draft:
         draft.write_text(text, encoding="utf-8", errors="backslashreplace")

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from routecast.contention import LAWS, PARAMETERS
 from routecast.errors import ModelProblem, Problem
@@ -19,7 +19,7 @@ from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import Range, faults_in, field, is_faulty, value
 from routecast.router.bounds import CONTENTION_FACTORS, LONGEST_BYTE_S, LONGEST_S
 from routecast.router.graph import find_cycle, reachable_tasks
-from routecast.router.model import (
+from routecast.router.parts import (
     SLICED,
     Contention,
     NamedLaw,
@@ -29,13 +29,15 @@ from routecast.router.model import (
     RandomTime,
     ResourcePool,
     Route,
-    RouterModel,
     ServiceCost,
     SleepState,
     TaskUnit,
     Variation,
 )
 from routecast.router.window import Window, windows_among
+
+if TYPE_CHECKING:
+    from routecast.router.model import RouterModel
 
 __all__ = [
     "Targets",

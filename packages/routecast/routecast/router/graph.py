@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from routecast.router.model import RouterModel, TaskUnit
+from routecast.router.parts import TaskUnit
+
+if TYPE_CHECKING:
+    from routecast.router.model import RouterModel
+
 
 __all__ = ["find_cycle", "reachable_tasks", "topological_order"]
 

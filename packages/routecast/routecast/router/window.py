@@ -11,10 +11,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from routecast.quantity.schema import field, value
-from routecast.router.model import RouterModel, TaskUnit
+from routecast.router.parts import TaskUnit
+
+if TYPE_CHECKING:
+    from routecast.router.model import RouterModel
+
 
 __all__ = ["Window", "windows_among", "windows_of"]
 

@@ -12,7 +12,7 @@ from routecast.calibration.forecast import FactAnswer
 from routecast.calibration.next_points import NextPoint
 from routecast.calibration.recipe import Recipe, conditions_of
 from routecast.errors import QuantityProblem
-from routecast.evaluate.plain import pick, plain
+from routecast.evaluate.plain import fields_of, plain
 from routecast.evaluate.points import Point
 from routecast.load.frames import FrameMix
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, IntendedRate
@@ -255,7 +255,7 @@ class Sizing:
 
         rows: list[dict[str, object]] = []
         for count in self.counts:
-            row = pick(count, "*")
+            row = plain(fields_of(count))
             is_least = self.least is not None and count.cores == self.least.cores
             rows.append({**row, "outside": "; ".join(count.outside), "is_least": is_least})
         return pl.DataFrame(rows, infer_schema_length=None)
@@ -286,7 +286,16 @@ class Sizing:
         target = self.target
         return {
             "series": self.series,
-            "target": {**pick(target, "*", "-frames", "rate_bps", "forwarded_pps"), "frames": target.frames.name},
+            "target": plain(
+                {
+                    "rate_pps": target.rate_pps,
+                    "confidence_ratio": target.confidence_ratio,
+                    "loss_ratio": target.loss_ratio,
+                    "rate_bps": target.rate_bps,
+                    "forwarded_pps": target.forwarded_pps,
+                    "frames": target.frames.name,
+                }
+            ),
             "answer": self.answer,
             "least": plain(self.least),
             "headroom_ratio": self.headroom_ratio,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
@@ -42,14 +42,21 @@ class Arithmetic(Quoted):
 class RepeatedCalculation:
     """A calculation of the source, its value when done again, and whether the two agree."""
 
-    SUMMARY: ClassVar = (
-        *("says=arithmetic.says", "where=arithmetic.place", "stated=arithmetic.stated", "recomputed=value"),
-        *("unit=arithmetic.unit", "agrees", "why=arithmetic.why"),
-    )
-
     arithmetic: Arithmetic
     value: float
     agrees: bool
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "says": self.arithmetic.says,
+            "where": self.arithmetic.place,
+            "stated": self.arithmetic.stated,
+            "recomputed": self.value,
+            "unit": self.arithmetic.unit,
+            "agrees": self.agrees,
+            "why": self.arithmetic.why,
+        }
 
 
 def arithmetic_problems(calculations: Sequence[Arithmetic]) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -63,8 +63,6 @@ class Group:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownGroup:
     """A group of compared values and its role."""
-
-    SUMMARY: ClassVar = ("*",)
 
     of: str
     values: str

@@ -39,12 +39,7 @@ __all__ = [
 
 SUFFIX = ".study.toml"
 
-KINDS: Mapping[str, str] = {
-    "tables": "Study",
-    "functions": "FunctionStudy",
-    "napi": "NapiStudy",
-    "curves": "CurveStudy",
-}
+KINDS: Mapping[str, str] = {"tables": "Study", "curves": "CurveStudy"}
 """The document class of each kind of this package; a file without ``kind`` has the first kind."""
 
 DEFAULT = next(iter(KINDS))

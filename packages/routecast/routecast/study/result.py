@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 from statistics import fmean, median, stdev
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
-from routecast.evaluate.plain import pick, plain
+from routecast.evaluate.plain import fields_of, plain
 from routecast.quantity import format_duration
 from routecast.quantity.comparison import ComparedRow
 from routecast.show.figures import Points
@@ -98,11 +98,13 @@ class RepeatedRow(ComparedRow[Conditions_co]):
 class Criterion:
     """A bound of the study on one of its errors, and the error that it reached."""
 
-    SUMMARY: ClassVar = ("*", "met=is_met")
-
     name: str
     bound: float
     reached: float
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {**fields_of(self), "met": self.is_met}
 
     @property
     def is_met(self) -> bool:
@@ -235,10 +237,7 @@ class TerminalSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyResult(Generic[Document]):
-    """The results of a study; a kind adds its fields, and names in ``FINDINGS`` those that its summary has."""
-
-    FINDINGS: ClassVar[tuple[str, ...]] = ()
-    """Entries of the summary between title and criteria, as keys of :func:`routecast.evaluate.plain.pick`."""
+    """The results of a study; a kind adds its fields, and returns from ``_findings`` what its summary has of them."""
 
     study: Document
     out: Path
@@ -248,7 +247,7 @@ class StudyResult(Generic[Document]):
 
     def _findings(self) -> Mapping[str, object]:
         """Return the entries of the summary between title and criteria."""
-        return pick(self, *self.FINDINGS)
+        return {}
 
     def known(self) -> tuple[KnownGroup, ...]:
         """Return the role of each group of values that the study compares."""

@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any, ClassVar
+from typing import Any
 
 from routecast.errors import FitProblem, ModelProblem, Problem, RoutecastError
 from routecast.evaluate.executor import chosen_executor, open_executor
-from routecast.evaluate.plain import pick
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.steadiness import InstantReading, Steadiness, reading, steadiness_of
 from routecast.evaluate.trial import Moment
@@ -140,12 +139,14 @@ def calibrate(
 class OverTimeResult:
     """A trial over time: its rates, the verdict on their steadiness, and readings at given instants."""
 
-    SUMMARY: ClassVar = (*("name=over_time.name", "verdict", "readings"),)
-
     over_time: OverTime
     moments: tuple[Moment, ...]
     verdict: Steadiness
     readings: tuple[InstantReading, ...]
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {"name": self.over_time.name, "verdict": self.verdict, "readings": self.readings}
 
     def blocks(self) -> tuple[Figure, Table]:
         """Return the figure and the table of the readings."""
@@ -204,13 +205,21 @@ def _merged(moments: Sequence[Moment], parts: int) -> tuple[Moment, ...]:
 class FactCheck:
     """A stated fact and the model's value, in the stated unit."""
 
-    SUMMARY: ClassVar = (
-        *("name=fact.name", "experiment=fact.experiment", "unit=fact.unit", "stated=fact.value"),
-        *("between=fact.between", "found=value", "calibrates=fact.is_calibrating", "where=fact.place"),
-    )
-
     fact: Fact
     value: float
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "name": self.fact.name,
+            "experiment": self.fact.experiment,
+            "unit": self.fact.unit,
+            "stated": self.fact.value,
+            "between": self.fact.between,
+            "found": self.value,
+            "calibrates": self.fact.is_calibrating,
+            "where": self.fact.place,
+        }
 
     @property
     def is_met(self) -> bool | None:
@@ -222,13 +231,18 @@ class FactCheck:
 class ExpectationCheck:
     """An expectation, and whether the model confirms it."""
 
-    SUMMARY: ClassVar = (
-        *("says=expectation.says", "where=expectation.place", "confirmed=is_confirmed", "here=finding"),
-    )
-
     expectation: Expectation
     is_confirmed: bool
     finding: str
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "says": self.expectation.says,
+            "where": self.expectation.place,
+            "confirmed": self.is_confirmed,
+            "here": self.finding,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,16 +268,23 @@ class ExperimentsResult(StudyResult[ExperimentsStudy]):
                     "analyses": {response: analysis.to_json() for response, analysis in self.analyses[name].items()},
                     "runs": [
                         {
-                            **pick(run, "row", "replication"),
+                            "row": run.row,
+                            "replication": run.replication,
                             "levels": results.experiment.design.coded[run.row],
-                            **pick(answer, "values", "problem", "unsteady", "bottleneck"),
+                            "values": answer.values,
+                            "problem": answer.problem,
+                            "unsteady": answer.unsteady,
+                            "bottleneck": answer.bottleneck,
                         }
                         for run, answer in zip(results.runs, results.answers, strict=True)
                     ],
                 }
                 for name, results in self.results.items()
             ],
-            **pick(self, "over_time", "facts", "expectations", "arithmetic=calculated"),
+            "over_time": self.over_time,
+            "facts": self.facts,
+            "expectations": self.expectations,
+            "arithmetic": self.calculated,
         }
 
 

@@ -29,6 +29,7 @@ from routecast.experiment.views._words import (
     scale_of,
 )
 from routecast.quantity import format_duration
+from routecast.quantity.whole_file import write_whole
 from routecast.show.page import Block, Drawing, Folded, Listing, Notice, Page, Prose, Section, Tile, Tiles, render_page
 from routecast.show.tables import Column, Table, percent
 from routecast.version import VERSION
@@ -714,7 +715,7 @@ def write_experiment(results: Results, analyses: Mapping[str, Analysis], out: Pa
 
     def write(picture: Picture, prefix: str = "") -> None:
         path = out / "figures" / f"{prefix}{picture.name}.svg"
-        path.write_text(picture.svg(has_heading=True), encoding="utf-8")
+        write_whole(path, picture.svg(has_heading=True))
 
     pictures = {name: pictures_of(results, analysis, scale_of(results, name)) for name, analysis in analyses.items()}
     for name in analyses:
@@ -725,4 +726,4 @@ def write_experiment(results: Results, analyses: Mapping[str, Analysis], out: Pa
     if over_time is not None:
         write(over_time_picture(results, over_time))
     page = experiment_page(results, analyses, over_time=over_time, command=command, pictures=pictures)
-    (out / "report.html").write_text(render_page(page), encoding="utf-8")
+    write_whole(out / "report.html", render_page(page))

@@ -143,7 +143,7 @@ class Stage:
         forwarded_pps = max(
             (trial.forwarded_pps for trial in overloads if trial.loss_ratio > _OVERLOAD_LOSS_RATIO), default=0.0
         )
-        least_pps: float = self.profile.throughput.least * self.theoretical_pps
+        least_pps = self.profile.throughput.least * self.theoretical_pps
         return min(least_pps, _LEAST_RATIO * forwarded_pps) if forwarded_pps > 0.0 else least_pps
 
     @property

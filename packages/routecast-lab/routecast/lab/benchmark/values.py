@@ -25,6 +25,14 @@ from routecast.quantity.fields import Parsed, Span
 from routecast.quantity.schema import field, value
 from routecast.quantity.whole_file import write_whole
 
+if TYPE_CHECKING:
+    from routecast.lab.benchmark.procedures.back_to_back import BackToBackProfile, BackToBackResult
+    from routecast.lab.benchmark.procedures.frame_loss import FrameLossProfile, FrameLossResult
+    from routecast.lab.benchmark.procedures.latency import LatencyProfile, LatencyResult
+    from routecast.lab.benchmark.procedures.recovery import RecoveryProfile, RecoveryResult
+    from routecast.lab.benchmark.procedures.reset import ResetProfile, ResetResult
+    from routecast.lab.benchmark.procedures.throughput import ThroughputProfile, ThroughputResult
+
 __all__ = [
     "PROCEDURE_NAMES",
     "BenchmarkResult",
@@ -92,10 +100,31 @@ class Profile:
         """Return the profile with other values in a table."""
         return replace(self, **{table: replace(getattr(self, table), **values)})
 
-    if TYPE_CHECKING:
+    if TYPE_CHECKING:  # the profile of a file has these tables as fields
 
-        def __getattr__(self, name: str) -> Any:
-            """Return the table of a procedure."""
+        @property
+        def throughput(self) -> ThroughputProfile:
+            """Return the table of this procedure."""
+
+        @property
+        def latency(self) -> LatencyProfile:
+            """Return the table of this procedure."""
+
+        @property
+        def frame_loss(self) -> FrameLossProfile:
+            """Return the table of this procedure."""
+
+        @property
+        def back_to_back(self) -> BackToBackProfile:
+            """Return the table of this procedure."""
+
+        @property
+        def recovery(self) -> RecoveryProfile:
+            """Return the table of this procedure."""
+
+        @property
+        def reset(self) -> ResetProfile:
+            """Return the table of this procedure."""
 
 
 @value
@@ -240,11 +269,35 @@ class BenchmarkResult:
         disturbed = sum(any(_SAME_CORES in note for note in trial.notes) for trial in trials)
         return f"{disturbed} of {len(trials)} trials are disturbed: {'; '.join(dict.fromkeys(others))}"
 
-    def __getattr__(self, name: str) -> Any:
-        """Return the result of a procedure; None if it has none."""
-        if name not in PROCEDURE_NAMES:
-            raise AttributeError(name)
-        return self.by_procedure.get(name)
+    @property
+    def throughput(self) -> ThroughputResult | None:
+        """Result of the procedure ``throughput``; None if it was not run."""
+        return self.by_procedure.get("throughput")
+
+    @property
+    def latency(self) -> LatencyResult | None:
+        """Result of the procedure ``latency``; None if it was not run."""
+        return self.by_procedure.get("latency")
+
+    @property
+    def frame_loss(self) -> FrameLossResult | None:
+        """Result of the procedure ``frame_loss``; None if it was not run."""
+        return self.by_procedure.get("frame_loss")
+
+    @property
+    def back_to_back(self) -> BackToBackResult | None:
+        """Result of the procedure ``back_to_back``; None if it was not run."""
+        return self.by_procedure.get("back_to_back")
+
+    @property
+    def recovery(self) -> RecoveryResult | None:
+        """Result of the procedure ``recovery``; None if it was not run."""
+        return self.by_procedure.get("recovery")
+
+    @property
+    def reset(self) -> ResetResult | None:
+        """Result of the procedure ``reset``; None if it was not run."""
+        return self.by_procedure.get("reset")
 
     def write(self, path: Path) -> None:
         """Write ``benchmark.json``, whole or not at all."""

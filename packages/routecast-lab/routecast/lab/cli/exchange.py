@@ -14,6 +14,7 @@ import typer
 
 from routecast.cli.console import data, print_json, print_table, remark
 from routecast.cli.options import AsJson, RenameOption
+from routecast.quantity.whole_file import write_whole
 
 if TYPE_CHECKING:
     from routecast.lab.benchmark.exchange import Record
@@ -168,7 +169,7 @@ def export_trials(
         else:
             out.mkdir(parents=True, exist_ok=True)
             for name, text in texts.items():
-                (out / f"{name}.json").write_text(text, encoding="utf-8")
+                write_whole(out / f"{name}.json", text)
             remark(f"Wrote {len(texts)} test cases to {out}")
 
 
@@ -229,7 +230,7 @@ def _write_records(records: Sequence[Record], out: Path) -> None:
     if out.suffix.lower() == ".parquet":
         write_parquet(records, out)
     elif out.suffix.lower() == ".csv":
-        out.write_text(csv_text(records), encoding="utf-8")
+        write_whole(out, csv_text(records))
     else:
         raise typer.BadParameter(f"{out}: give a name that ends in .parquet or .csv", param_hint="--out")
     remark(f"Wrote {len(records)} trials to {out}")
@@ -239,7 +240,7 @@ def _write_text(text: str, out: Path | None) -> None:
     if out is None:
         typer.echo(text, nl=False)
     else:
-        out.write_text(text, encoding="utf-8")
+        write_whole(out, text)
         remark(f"Wrote {out}")
 
 

@@ -6,13 +6,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from routecast.calibration.wakeup import QUANTILES, FittedWakeup, LatencyPoint, MakeRouter, fit_wakeup
 from routecast.calibration.work import FittedWork, WorkPoint, fit_work
 from routecast.errors import FitProblem
 from routecast.evaluate.ledger import Row
-from routecast.evaluate.plain import pick
 from routecast.evaluate.protocol import Evaluator
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve
@@ -30,6 +28,7 @@ from routecast.lab.study.measure import (
     first_points,
     load_of,
 )
+from routecast.lab.study.wakeup import QUANTILES, FittedWakeup, LatencyPoint, MakeRouter, fit_wakeup
 from routecast.quantity.comparison import coverage_ratio, held_out
 from routecast.router.model import Interruptions, RandomTime, RouterModel
 from routecast.router.softirq import softirq
@@ -46,34 +45,60 @@ LINK_BPS = 1e12
 class SeriesRow(RepeatedRow[float]):
     """Forwarding rate in overload at a value of the factor, frames per second; the closed form predicts."""
 
-    SUMMARY: ClassVar = (
-        *("value=conditions", "calibrates", "offered_pps", "measured_pps=repeats", "solved_pps=predicted"),
-        *("simulated_pps", "low_pps=low", "high_pps=high", "error_ratio", "covered=is_covered"),
-    )
-
     offered_pps: float
     simulated_pps: float
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "value": self.conditions,
+            "calibrates": self.calibrates,
+            "offered_pps": self.offered_pps,
+            "measured_pps": self.repeats,
+            "solved_pps": self.predicted,
+            "simulated_pps": self.simulated_pps,
+            "low_pps": self.low,
+            "high_pps": self.high,
+            "error_ratio": self.error_ratio,
+            "covered": self.is_covered,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
     """The calibrated law of a factor, and all its points."""
 
-    SUMMARY: ClassVar = ("name=series.name", "device=series.device", "factor=series.factor", "law", "rows")
-
     series: Throughput
     law: FittedWork
     rows: tuple[SeriesRow, ...]
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "name": self.series.name,
+            "device": self.series.device,
+            "factor": self.series.factor,
+            "law": self.law,
+            "rows": self.rows,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossRow(RepeatedRow[float]):
     """Loss ratio at a load over the capacity; the closed form predicts."""
 
-    SUMMARY: ClassVar = ("offered_ratio=conditions", "offered_pps", "measured=repeats", "solved=predicted", "simulated")
-
     offered_pps: float
     simulated: float
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "offered_ratio": self.conditions,
+            "offered_pps": self.offered_pps,
+            "measured": self.repeats,
+            "solved": self.predicted,
+            "simulated": self.simulated,
+        }
 
     @property
     def error(self) -> float:
@@ -88,16 +113,25 @@ class WireLatency(RepeatedRow[float]):
     ``arrivals``: those of the measured and the predicted trials, in words.
     """
 
-    SUMMARY: ClassVar = (
-        *("load_ratio=conditions", "load_pps=offered_pps", "calibrates", "p50_s=repeats", "p99_s"),
-        *("simulated_p50_s=predicted", "simulated_p99_s", "solved_p50_s", "arrivals"),
-    )
-
     offered_pps: float
     p99_s: Measured
     simulated_p99_s: float
     solved_p50_s: float = math.nan
     arrivals: str = ""
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "load_ratio": self.conditions,
+            "load_pps": self.offered_pps,
+            "calibrates": self.calibrates,
+            "p50_s": self.repeats,
+            "p99_s": self.p99_s,
+            "simulated_p50_s": self.predicted,
+            "simulated_p99_s": self.simulated_p99_s,
+            "solved_p50_s": self.solved_p50_s,
+            "arrivals": self.arrivals,
+        }
 
     @property
     def p99_factor(self) -> float:
@@ -113,12 +147,20 @@ CurveRow = TypeVar("CurveRow", LossRow, WireLatency)
 class LoadCurve(Generic[CurveRow]):
     """Loss or latency against load of one device at one value of its factor."""
 
-    SUMMARY: ClassVar[tuple[str, ...]] = ("series=series.name", "device=series.device", "value", "capacity_pps", "rows")
-
     series: Throughput
     value: float
     capacity_pps: float
     rows: tuple[CurveRow, ...]
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "series": self.series.name,
+            "device": self.series.device,
+            "value": self.value,
+            "capacity_pps": self.capacity_pps,
+            "rows": self.rows,
+        }
 
     @property
     def stem(self) -> str:
@@ -135,9 +177,11 @@ class LoadCurve(Generic[CurveRow]):
 class LatencyCurve(LoadCurve[WireLatency]):
     """Latency against load, with the calibrated wake-up and interruptions of the device, if any."""
 
-    SUMMARY: ClassVar = (*LoadCurve.SUMMARY, "wakeup")
-
     wakeup: FittedWakeup | None
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {**LoadCurve.plain_entries(self), "wakeup": self.wakeup}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,17 +238,21 @@ class WireResult(StudyResult[WireStudy]):
     def _findings(self) -> dict[str, object]:
         return {
             "throughput": {
-                **pick(self, "median_abs_error_ratio=throughput_error_ratio", "repeatability_ratio", "coverage_ratio"),
+                "median_abs_error_ratio": self.throughput_error_ratio,
+                "repeatability_ratio": self.repeatability_ratio,
+                "coverage_ratio": self.coverage_ratio,
                 "held_out_points": len(self.held_out),
                 "series": self.series,
             },
-            "loss": pick(self, "mean_abs_error=loss_error", "curves=loss"),
+            "loss": {"mean_abs_error": self.loss_error, "curves": self.loss},
             "latency": {
-                **pick(self, "median_abs_error_ratio=latency_error_ratio", "p99_median_factor=p99_factor"),
+                "median_abs_error_ratio": self.latency_error_ratio,
+                "p99_median_factor": self.p99_factor,
                 "held_out_points": len(self.held_out_latency),
                 "curves": self.latency,
             },
-            **pick(self, "facts", "invalid_trials"),
+            "facts": self.facts,
+            "invalid_trials": self.invalid_trials,
         }
 
 

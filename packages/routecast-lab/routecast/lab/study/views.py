@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from operator import itemgetter
 
-from routecast.calibration.wakeup import FittedWakeup
 from routecast.evaluate.views import arrivals_note
 from routecast.lab.study.run import LatencyCurve, LoadCurve, LossRow, Series, SeriesRow, WireLatency, WireResult
+from routecast.lab.study.wakeup import FittedWakeup
 from routecast.quantity import format_duration, format_pps
 from routecast.show.figures import Axis, Figure, Line, palette
 from routecast.show.page import Listing, Page, Prose, Section, Tile, Tiles

@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any, Literal
 
 from routecast.errors import EnvironmentProblem, ModelProblem, Problem
-from routecast.evaluate.plain import pick, plain
+from routecast.evaluate.plain import plain
 from routecast.evaluate.trial import Bottleneck, Delay, Resource, Trial
 from routecast.function.case import Case
 from routecast.function.catalogue import FUNCTIONS
@@ -118,8 +118,17 @@ class InMemory:
         count = len(load.frames.sequence_bytes)
         mix = [[size, round(share * count)] for size, share in shares.items()]
         return {
-            **pick(
-                self, "function", "direction", "tables", "cores", "frames_in_flight", "pages", "seed", "queue_frames"
+            **plain(
+                {
+                    "function": self.function,
+                    "direction": self.direction,
+                    "tables": self.tables,
+                    "cores": self.cores,
+                    "frames_in_flight": self.frames_in_flight,
+                    "pages": self.pages,
+                    "seed": self.seed,
+                    "queue_frames": self.queue_frames,
+                }
             ),
             "frame_bytes": mix[0][0],
             "mix": None if load.frames.is_fixed else mix,
@@ -138,9 +147,16 @@ class InMemory:
             "evaluator": "measure",
             "device": {
                 "name": f"{self.function} in memory",
-                **pick(self, "direction", "tables"),
+                **plain({"direction": self.direction, "tables": self.tables}),
                 "popularity": "the load's flows" if self.popularity is None else str(self.popularity),
-                **pick(self, "cores", "pages", "queue_frames", "frames_in_flight"),
+                **plain(
+                    {
+                        "cores": self.cores,
+                        "pages": self.pages,
+                        "queue_frames": self.queue_frames,
+                        "frames_in_flight": self.frames_in_flight,
+                    }
+                ),
             },
             "host": dict(host_facts(self.cores[0] if self.cores else 0)),
             "tester": {"name": "none: frames are made in memory"},
@@ -360,9 +376,24 @@ class FunctionRun:
     def to_json(self) -> dict[str, object]:
         """Return plain data; unknown values are null."""
         return {
-            **pick(self, "direction", "frames=frames.name", "frame_bytes=frames.mean_bytes", "estimated_pps"),
-            **pick(self, "measured_pps=trial.forwarded_pps", "error_ratio", "difference_ratio"),
-            **pick(self, "run_ns", "hand_loop_ns=hand_ns", "is_of_this_machine"),
+            **plain(
+                {
+                    "direction": self.direction,
+                    "frames": self.frames.name,
+                    "frame_bytes": self.frames.mean_bytes,
+                    "estimated_pps": self.estimated_pps,
+                }
+            ),
+            **plain(
+                {
+                    "measured_pps": self.trial.forwarded_pps,
+                    "error_ratio": self.error_ratio,
+                    "difference_ratio": self.difference_ratio,
+                }
+            ),
+            **plain(
+                {"run_ns": self.run_ns, "hand_loop_ns": self.hand_ns, "is_of_this_machine": self.is_of_this_machine}
+            ),
             "alone_ns": plain(1e9 * self.alone_s),
             "estimate": self.estimate.to_json() if self.estimate else None,
             "trial": self.trial.to_json(),

@@ -1,13 +1,10 @@
-"""Rates, loss and latency of a running trial, slice by slice, as a sentence and as a page for Prometheus.
-
-The page has text format 0.0.4; a client package would add metrics of the process and change format and names.
-"""
+"""Rates, loss and latency of a running trial, slice by slice, as a sentence and as a page for Prometheus."""
 
 from __future__ import annotations
 
 import http.server
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from routecast.errors import EnvironmentProblem
 from routecast.lab.testbed._counts import Slice, TrialCounts, trial_counts
@@ -15,8 +12,6 @@ from routecast.quantity import format_duration, format_pps, format_ratio
 from routecast.quantity.schema import value
 
 __all__ = ["MetricsServer", "RunningMeasurement", "SliceRates"]
-
-_QUANTILES = {"0.5": "p50_s", "0.99": "p99_s", "0.999": "p999_s"}
 
 
 @value
@@ -76,23 +71,10 @@ class RunningMeasurement:
 
     def exposition(self) -> str:
         """Return the page for Prometheus: counters since the start, gauges of the last slice."""
-        with self._lock:
-            return "\n".join(self._lines()) + "\n"
+        from routecast.lab.testbed.exposition import measurement_text  # loads prometheus_client
 
-    def _lines(self) -> Iterator[str]:
-        for name, count in self._sums.items():
-            yield f"# TYPE routecast_measure_{name}_frames_total counter"
-            yield f"routecast_measure_{name}_frames_total {count}"
-        if self._last is None:
-            return
-        for name in ("offered_pps", "forwarded_pps", "loss_ratio"):
-            yield f"# TYPE routecast_measure_{name} gauge"
-            yield f"routecast_measure_{name} {getattr(self._last, name)!r}"
-        latency = self._last.counts.latency
-        if latency is not None:
-            yield "# TYPE routecast_measure_latency_seconds gauge"
-            for quantile, name in _QUANTILES.items():
-                yield f'routecast_measure_latency_seconds{{quantile="{quantile}"}} {getattr(latency, name)!r}'
+        with self._lock:
+            return measurement_text(self._sums, self._last)
 
 
 class MetricsServer:

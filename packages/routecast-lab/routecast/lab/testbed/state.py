@@ -116,7 +116,7 @@ class BedState:
         """
         try:
             FOLDER.mkdir(mode=0o755, parents=True, exist_ok=True)
-            write_whole(self.path, json.dumps(asdict(self), indent=1), is_durable=True)
+            write_whole(self.path, json.dumps(asdict(self), indent=1))
         except OSError as problem:
             reason = f"cannot be written: {problem.strerror}; a test bed records its changes there"
             raise EnvironmentProblem(f"{self.path}: {reason}") from problem

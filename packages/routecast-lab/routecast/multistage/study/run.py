@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from itertools import groupby, product
 from pathlib import Path
 from statistics import median
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from routecast.evaluate.ledger import Columns, Ledger, Row
 from routecast.evaluate.plain import plain
@@ -141,13 +141,20 @@ class TestbedBench:
 class ThroughputRow(RepeatedRow[int]):
     """Throughput of a router of n machines in overload, frames/s."""
 
-    SUMMARY: ClassVar = (
-        *("routers=conditions", "offered_pps", "sum_of_caps_pps", "predicted_pps=predicted", "measured_pps=repeats"),
-        *("over_the_sum", "error_ratio"),
-    )
-
     offered_pps: float
     sum_of_caps_pps: float
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "routers": self.conditions,
+            "offered_pps": self.offered_pps,
+            "sum_of_caps_pps": self.sum_of_caps_pps,
+            "predicted_pps": self.predicted,
+            "measured_pps": self.repeats,
+            "over_the_sum": self.over_the_sum,
+            "error_ratio": self.error_ratio,
+        }
 
     @property
     def over_the_sum(self) -> float:
@@ -162,25 +169,28 @@ class MultistageLatency(RepeatedRow[int]):
     ``arrivals``: those of the measured and the predicted trials, in words.
     """
 
-    SUMMARY: ClassVar = (
-        *("routers=conditions", "load_pps", "predicted_p50_s=predicted", "predicted_p99_s", "p50_s=repeats", "p99_s"),
-        *("error_ratio", "arrivals"),
-    )
-
     load_pps: float
     predicted_p99_s: float
     arrivals: str
     p99_s: Measured = NOT_MEASURED
 
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "routers": self.conditions,
+            "load_pps": self.load_pps,
+            "predicted_p50_s": self.predicted,
+            "predicted_p99_s": self.predicted_p99_s,
+            "p50_s": self.repeats,
+            "p99_s": self.p99_s,
+            "error_ratio": self.error_ratio,
+            "arrivals": self.arrivals,
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureRow(RepeatedRow[FailureTable]):
     """A failure with its predicted and measured loss, frames."""
-
-    SUMMARY: ClassVar = (
-        *("load_pps", "victims", "share", "predicted_away_s", "predicted_frames=predicted", "simulated_frames"),
-        *("lost_frames=repeats", "name=conditions.name", "away_s", "error_ratio"),
-    )
 
     load_pps: float
     victims: tuple[str, ...]
@@ -189,6 +199,21 @@ class FailureRow(RepeatedRow[FailureTable]):
     simulated_frames: float
     predicted_rates: tuple[tuple[float, float], ...]
     measured_rates: tuple[tuple[tuple[float, float], ...], ...] = ()
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "load_pps": self.load_pps,
+            "victims": self.victims,
+            "share": self.share,
+            "predicted_away_s": self.predicted_away_s,
+            "predicted_frames": self.predicted,
+            "simulated_frames": self.simulated_frames,
+            "lost_frames": self.repeats,
+            "name": self.conditions.name,
+            "away_s": self.away_s,
+            "error_ratio": self.error_ratio,
+        }
 
     @property
     def victims_pps(self) -> float:
@@ -211,8 +236,6 @@ class FailureRow(RepeatedRow[FailureTable]):
 class MultistageResult(StudyResult[MultistageStudy]):
     """Throughput, latency and failures, predicted and measured."""
 
-    FINDINGS: ClassVar = ("prediction_written", "first_failure", "throughput", "latency", "failures", "invalid_trials")
-
     throughput: tuple[ThroughputRow, ...]
     latency: tuple[MultistageLatency, ...]
     failures: tuple[FailureRow, ...]
@@ -220,6 +243,16 @@ class MultistageResult(StudyResult[MultistageStudy]):
     first_failure: str
     invalid_trials: int
     facts: Mapping[str, Any]
+
+    def _findings(self) -> dict[str, object]:
+        return {
+            "prediction_written": self.prediction_written,
+            "first_failure": self.first_failure,
+            "throughput": self.throughput,
+            "latency": self.latency,
+            "failures": self.failures,
+            "invalid_trials": self.invalid_trials,
+        }
 
     @property
     def max_distance_from_sum(self) -> float:

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 
+from prometheus_client.parser import text_string_to_metric_families
+
 from routecast.lab.testbed.netns import inside
 from routecast.multistage._discovery import solicitation
 from routecast.multistage._layout import octets
-from routecast.multistage._tables import metrics
+from routecast.multistage._metrics import metrics
 from routecast.multistage.appliance import Appliance
 from routecast.multistage.tests.multistage_hosts import HOST, HOST_MAC, ROUTER_MAC
 
@@ -178,5 +180,6 @@ def said(router: Appliance) -> dict[str, str]:
 
 def up_in_metrics(router: Appliance) -> dict[str, bool]:
     """What the metrics say of every element."""
-    lines = [line for line in metrics(router.status()).splitlines() if line.startswith("routecast_multistage_up{")]
-    return {line.split('element="')[1].split('"')[0]: line.endswith(" 1") for line in lines}
+    families = text_string_to_metric_families(metrics(router.status()))
+    up = next(family for family in families if family.name == "routecast_multistage_up")
+    return {sample.labels["element"]: sample.value == 1.0 for sample in up.samples}

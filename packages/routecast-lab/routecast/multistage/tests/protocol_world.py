@@ -20,14 +20,8 @@ from routecast.errors import QuantityProblem
 from routecast.multistage._detection import CALL_EVERY_S, MISSED_CALLS
 from routecast.multistage._membership import Member, Membership
 from routecast.multistage.protocol import actions
-from routecast.multistage.protocol.machine import (
-    AUDIT_EVERY_S,
-    PATHS_EVERY_S,
-    PROBE_EVERY_S,
-    BalancerReading,
-    Machine,
-    MachineSettings,
-)
+from routecast.multistage.protocol.audit import BalancerReading
+from routecast.multistage.protocol.machine import Machine, MachineSettings
 from routecast.multistage.protocol.neighbours import (
     BROADCASTS,
     GONE_S,
@@ -40,6 +34,7 @@ from routecast.multistage.protocol.neighbours import (
     Entry,
     Networks,
 )
+from routecast.multistage.protocol.schedule import AUDIT_EVERY_S, PATHS_EVERY_S, PROBE_EVERY_S
 from routecast.multistage.protocol.watch import (
     ANSWERS_TO_COME_BACK,
     DEAD_ROUNDS,
@@ -341,7 +336,7 @@ class World:
             self.upset_s[name] = self.now_s
         try:
             if is_first:
-                self.do(self.machine.publish())
+                self.do(self.machine.changes.publish())
             self.do(self.machine.start(self.now_s))
         except _Killed:
             self.die()
@@ -365,7 +360,7 @@ class World:
                     assert at == segment
                     since_s = self._empty_s[segment]
                     if mac not in self.own_macs:
-                        machine.hear_on(self.switch[segment], segment, self.now_s)
+                        machine.takeover.hear_on(self.switch[segment], segment, self.now_s)
                     self.do(
                         table.hear(
                             segment, address, mac, self.now_s, is_for_us=is_for_us, is_probe=is_probe, since_s=since_s
@@ -981,7 +976,7 @@ class World:
 
     def _give_whole_time_to_tables(self, plane: Plane, machine: Machine) -> None:
         """Let the bound of a table count from now if it is right, which no check may have seen."""
-        if (plane.epoch, plane.rows) == (machine.membership.epoch, machine.publication().weights):
+        if (plane.epoch, plane.rows) == (machine.membership.epoch, machine.changes.publication().weights):
             self._since.pop(("two tables", plane.name), None)
 
     def lose_publish(self) -> None:
@@ -1145,11 +1140,11 @@ class World:
         name = rng.choice([*self.machine.membership.members])
         self.say(f"operator: {kind} {name}")
         if kind == "weight":
-            self.verb(lambda machine: machine.set_weight(name, rng.choice((0.5, 1.0, 2.0, 3.0)), self.now_s))
+            self.verb(lambda machine: machine.changes.set_weight(name, rng.choice((0.5, 1.0, 2.0, 3.0)), self.now_s))
         elif kind == "dismiss":
-            self.verb(lambda machine: machine.dismiss(name, self.now_s))
+            self.verb(lambda machine: machine.changes.dismiss(name, self.now_s))
         elif kind == "take":
-            self.verb(lambda machine: machine.take(name, weight=None, now_s=self.now_s))
+            self.verb(lambda machine: machine.changes.take(name, weight=None, now_s=self.now_s))
         else:
             self._drain(name)
 
@@ -1161,7 +1156,7 @@ class World:
         is_draining = machine.state_of(name, self.now_s) == "draining"
         kept = [plane for plane in self.planes.values() if not plane.fault and number in dict(plane.before)]
         idle_s, deadline_s = self.rng.choice(((1.0, 2.0), (4.0, 8.0)))
-        self.verb(lambda machine: machine.drain(name, idle_s=idle_s, deadline_s=deadline_s, now_s=self.now_s))
+        self.verb(lambda machine: machine.changes.drain(name, idle_s=idle_s, deadline_s=deadline_s, now_s=self.now_s))
         if self.machine is machine and had and machine.membership.epoch > epoch:
             kept = [plane for plane in self.planes.values() if not plane.fault]
         elif self.machine is not machine or not is_draining:
@@ -1179,7 +1174,7 @@ class World:
             return
         for name, member in self.machine.membership.members.items():
             if not member.takes:
-                self.verb(lambda machine, name=name: machine.take(name, weight=None, now_s=self.now_s))  # type: ignore[misc]
+                self.verb(lambda machine, name=name: machine.changes.take(name, weight=None, now_s=self.now_s))  # type: ignore[misc]
                 if self.machine is None or not self.machine.membership.members[name].takes:
                     self.after(1.0, self._operators_settle)
                     return
@@ -1244,7 +1239,7 @@ class World:
             if number in well and body.is_stubborn and body.routes != self.configured:
                 self.must_end("not mended", name, self._gets_flows(body, alive, well), BOUNDS_S["not mended"])
             if number in well and body.blocked >= 0 and not body.is_mixed:
-                paths = machine.paths()
+                paths = machine.paths.destinations()
                 is_seen = self._is_path_seen(body, paths, well) and self._gets_flows(body, alive, well)
                 tried = sum(map(bool, paths))
                 self.must_end("path", f"{name} of {tried}", is_seen, path_bound_s(tried))

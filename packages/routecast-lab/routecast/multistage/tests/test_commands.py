@@ -16,11 +16,13 @@ from typing import Any
 
 import pytest
 from in_process import completed
+from prometheus_client.parser import text_string_to_metric_families
 
 from routecast.lab.testbed import netns
 from routecast.multistage._client import standing_routers, state_text, with_rates
 from routecast.multistage._layout import Layout
-from routecast.multistage._tables import claims_lines, metrics
+from routecast.multistage._metrics import metrics
+from routecast.multistage._tables import claims_lines
 from routecast.multistage.reading import parse_multistage
 
 Start = Callable[..., Any]
@@ -85,7 +87,7 @@ def test_ctrl_c_takes_it_down_and_leaves_nothing(file: Path, text: str, start: S
             port = result[1]
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as page:
         served = page.read().decode()
-    assert f'routecast_multistage_deaths_total{{router="{name}",element="br1"}} 0' in served
+    assert samples(served)["routecast_multistage_deaths_total", f"element=br1,router={name}"] == 0
     process.send_signal(signal.SIGINT)
     process.communicate()
     assert process.returncode == 130
@@ -154,12 +156,34 @@ def test_rates_are_counts_over_time() -> None:
     assert result["balancers"][0]["ports"]["left"]["in_pps"] == 1000.0
 
 
+def samples(text: str) -> dict[tuple[str, str], float]:
+    """Return the samples of a page for Prometheus by name and labels, as its own client reads them."""
+    return {
+        (sample.name, ",".join(f"{label}={text}" for label, text in sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_metrics_have_the_names_kinds_and_meanings_that_dashboards_use() -> None:
+    kinds = {family.name: family.type for family in text_string_to_metric_families(metrics(_status(1.0, 5)))}
+    counters = ("sent_frames", "sent_octets", "returned_frames", "returned_octets", "over_the_cap", "deaths")
+    counters += ("revivals", "dropped_frames", "claims_dropped")
+    gauges = ("up", "seen_timestamp_seconds", "epoch")
+    assert kinds == {f"routecast_multistage_{name}": "counter" for name in counters} | {
+        f"routecast_multistage_{name}": "gauge" for name in gauges
+    }
+    assert "# HELP routecast_multistage_up Whether an element takes frames." in metrics(_status(1.0, 5))
+
+
 def test_metrics_name_each_element_and_reason() -> None:
-    lines = metrics(_status(1.0, 5)).splitlines()
-    assert 'routecast_multistage_sent_frames_total{router="r",element="br0"} 5' in lines
-    dropped = 'routecast_multistage_dropped_frames_total{router="r",element="lb0"'
-    assert f'{dropped},port="left",reason="no_member"}} 7' in lines
-    assert all(line.startswith("#") or float(line.rpartition(" ")[2]) >= 0.0 for line in lines)
+    values = samples(metrics(_status(1.0, 5)))
+    assert values["routecast_multistage_sent_frames_total", "element=br0,router=r"] == 5
+    dropped = "element=lb0,port=left,reason=no_member,router=r"
+    assert values["routecast_multistage_dropped_frames_total", dropped] == 7
+    assert values["routecast_multistage_up", "element=br0,router=r,state=active"] == 1
+    assert values["routecast_multistage_epoch", "router=r"] == 3
+    assert min(values.values()) >= 0.0
 
 
 def test_every_interface_and_address_of_a_layout_is_its_own(text: str) -> None:

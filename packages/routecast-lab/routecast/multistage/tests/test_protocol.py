@@ -16,8 +16,9 @@ from routecast.multistage._elements import Elements
 from routecast.multistage._membership import Member, Membership
 from routecast.multistage.appliance import Appliance
 from routecast.multistage.protocol import actions
-from routecast.multistage.protocol.machine import PATHS_EVERY_S, PROBE_EVERY_S, Machine, MachineSettings
+from routecast.multistage.protocol.machine import Machine, MachineSettings
 from routecast.multistage.protocol.neighbours import Networks
+from routecast.multistage.protocol.schedule import PATHS_EVERY_S, PROBE_EVERY_S
 from routecast.multistage.protocol.watch import SILENT_ROUNDS, BalancerView, MemberView, MemberWatch
 from routecast.multistage.tests.multistage_hosts import Hosts, states, wait_for
 from routecast.multistage.tests.protocol_defects import DEFECTS, PACKAGE, plant, search
@@ -168,12 +169,12 @@ def test_jumping_over_idle_time_leaves_what_ticks_leave() -> None:
     for router in (ticked, jumped):
         machine = router.machine
         state = {
-            "due": _state_of(machine._due, skip=skip),
+            "due": _state_of(machine.schedule.due_s, skip=skip),
             "members": _state_of(machine.members, skip=skip),
             "balancers": _state_of(machine.balancers, skip=skip),
             "entries": _state_of(machine.neighbours.entries, skip=skip),
-            "silent": _state_of(machine._silent, skip=skip),
-            "paths": machine._paths,
+            "silent": _state_of(machine.verdicts.silent, skip=skip),
+            "paths": machine.paths.probed,
             "idle": machine.is_idle,
             "next_s": round(machine.next_s, 6),
         }
@@ -203,7 +204,7 @@ def test_the_first_table_of_a_drain_is_put_in_force_with_the_member() -> None:
     """Rows that the member had are those of the table before; without it the drain would move them at once."""
     machine = _Well().machine
     tables = []
-    for action in machine.drain("br0", idle_s=1.0, deadline_s=10.0, now_s=5.0):
+    for action in machine.changes.drain("br0", idle_s=1.0, deadline_s=10.0, now_s=5.0):
         if isinstance(action, actions.Publish):
             tables.append((machine.membership.epoch, [number for number, _ in machine.membership.weights()]))
     assert tables == [(1, [0, 1, 2]), (2, [1, 2])]
@@ -212,7 +213,7 @@ def test_the_first_table_of_a_drain_is_put_in_force_with_the_member() -> None:
 def _draining(deadline_s: float = 10.0) -> tuple[Machine, float]:
     router = _Well()
     router.tick_until(5.0)
-    assert list(router.machine.drain("br0", idle_s=2.0, deadline_s=deadline_s, now_s=5.0))
+    assert list(router.machine.changes.drain("br0", idle_s=2.0, deadline_s=deadline_s, now_s=5.0))
     return router.machine, 5.0
 
 
@@ -231,7 +232,7 @@ def test_a_table_that_is_repaired_during_a_drain_keeps_the_rows_of_the_member_th
 def test_a_table_that_is_repaired_after_a_drain_or_without_one_is_the_present_one() -> None:
     machine, began_s = _draining(deadline_s=1.0)
     machine.tick(began_s + 1.5)
-    assert machine.republication("lb0") == [machine.publication("lb0")]
+    assert machine.republication("lb0") == [machine.changes.publication("lb0")]
     assert _Well().machine.republication("lb0") == [actions.Publish("lb0", 0, ((0, 1.0), (1, 1.0), (2, 1.0)))]
 
 
@@ -240,14 +241,14 @@ def test_a_load_balancer_that_is_restored_after_a_drain_gets_the_present_table_a
     machine, began_s = _draining(deadline_s=1.0)
     machine.tick(began_s + 0.5)
     assert actions.RepairBalancer("lb1") in machine.restored("lb1", began_s + 1.5)
-    assert machine.republication("lb1") == [machine.publication("lb1")]
+    assert machine.republication("lb1") == [machine.changes.publication("lb1")]
 
 
 def test_a_member_that_drains_is_told_another_deadline_without_a_new_table() -> None:
     """A new one would be both tables after the second, and the member would have no rows."""
     machine, began_s = _draining()
     epoch = machine.membership.epoch
-    wanted = list(machine.drain("br0", idle_s=1.0, deadline_s=30.0, now_s=began_s + 1.0))
+    wanted = list(machine.changes.drain("br0", idle_s=1.0, deadline_s=30.0, now_s=began_s + 1.0))
     assert not any(isinstance(action, actions.Publish) for action in wanted)
     assert actions.Drain(0, 1.0, 30.0) in wanted
     assert actions.Store() in wanted
@@ -260,7 +261,7 @@ def test_a_load_balancer_that_is_back_during_a_drain_is_told_the_deadline() -> N
     router.tick_until(5.0)
     machine = router.machine
     machine.observe({"lb0": router.views["lb0"]}, 5.0)
-    assert list(machine.drain("br0", idle_s=1.0, deadline_s=8.0, now_s=5.0))
+    assert list(machine.changes.drain("br0", idle_s=1.0, deadline_s=8.0, now_s=5.0))
     wanted = machine.observe(router.views, 6.0)
     assert [action for action in wanted if isinstance(action, actions.Drain)] == [actions.Drain(0, 1.0, 7.0, "lb1")]
     assert not [action for action in machine.observe(router.views, 6.1) if isinstance(action, actions.Drain)]
@@ -270,8 +271,8 @@ def test_a_member_without_rows_has_nothing_to_drain() -> None:
     """Seed 19 of the simulated worlds: the tables of its drain had it in neither, and a repair put it into one."""
     router = _Well()
     router.tick_until(5.0)
-    router.machine.dismiss("br0", 5.0)
-    wanted = list(router.machine.drain("br0", idle_s=1.0, deadline_s=9.0, now_s=5.0))
+    router.machine.changes.dismiss("br0", 5.0)
+    wanted = list(router.machine.changes.drain("br0", idle_s=1.0, deadline_s=9.0, now_s=5.0))
     assert [action.what for action in wanted if isinstance(action, actions.Event)] == ["drained"]
     assert len(wanted) == 1
     assert router.machine.state_of("br0", 5.1) == "drained"
@@ -328,7 +329,7 @@ def test_a_path_is_not_whole_because_a_load_balancer_is_back(is_anew: bool) -> N
     router.tick_until(5.0)
     machine, lb1 = router.machine, router.views["lb1"]
     lb1.members[0].paths = (3,) * 32
-    list(machine._judge_paths())
+    list(machine.paths.judge(machine._views))
     for rounds in range(1, 8):
         for number, member in router.views["lb0"].members.items():
             lost = {0} if number == 0 else set()
@@ -339,7 +340,7 @@ def test_a_path_is_not_whole_because_a_load_balancer_is_back(is_anew: bool) -> N
         elif rounds == 4:
             lb1.members[0].paths = (0,) * 32 if is_anew else (5,) * 32
             machine._views = router.views
-        list(machine._judge_paths())
+        list(machine.paths.judge(machine._views))
     assert machine.members["br0"].lacks == {0}
 
 
@@ -347,12 +348,12 @@ def _rounds_until_a_path_lacks(*, is_dead_first: bool = False) -> int:
     router = _Well()
     router.tick_until(5.0)
     machine = router.machine
-    list(machine._judge_paths())  # the round that is under way
+    list(machine.paths.judge(machine._views))  # the round that is under way
     if is_dead_first:
         machine.members["br0"].is_dead = True
         for member in router.views["lb0"].members.values():
             member.paths = tuple(count + 1 for count in member.paths)
-        list(machine._judge_paths())
+        list(machine.paths.judge(machine._views))
         machine.members["br0"].is_dead = False
     for rounds in range(1, 30):
         for number, member in router.views["lb0"].members.items():
@@ -360,7 +361,7 @@ def _rounds_until_a_path_lacks(*, is_dead_first: bool = False) -> int:
             if is_dead_first and rounds == 1 and number == 0:
                 lost = {0, 2}
             member.paths = tuple(count + (path in {0, 2} - lost) for path, count in enumerate(member.paths))
-        list(machine._judge_paths())
+        list(machine.paths.judge(machine._views))
         if machine.members["br0"].lacks:
             return rounds
     return 0
@@ -414,7 +415,7 @@ def test_a_standby_that_is_cut_off_from_a_network_does_not_take_over(
             for member in view.members.values():
                 member.returned += 1
         if hears:
-            machine.hear_on(hears, 0, now_s)
+            machine.takeover.hear_on(hears, 0, now_s)
         wanted = [*machine.observe(router.views, now_s), *machine.tick(now_s)]
         takeovers += [now_s for action in wanted if isinstance(action, actions.Activate)]
         router.do([action for action in wanted if not isinstance(action, actions.Solicit)])
@@ -443,7 +444,7 @@ def test_a_death_between_two_rounds_of_paths_is_no_missing_path() -> None:
     machine.observe(router.views, 5.21)
     view.is_dead = False
     machine.observe(router.views, 5.22)
-    machine.members["br0"].path_missed = [1] * len(machine.paths())
+    machine.members["br0"].path_missed = [1] * len(machine.paths.destinations())
     router.tick_until(5.0 + PATHS_EVERY_S + 0.1)
     assert machine.members["br0"].path_missed == []
 
@@ -532,7 +533,7 @@ def test_the_protocol_reads_no_clock() -> None:
 
 def test_all_planted_defects_apply_to_the_source(tmp_path: Path) -> None:
     assert len(DEFECTS) == 20
-    assert len({defect.file for defect in DEFECTS}) == 3
+    assert len({defect.file for defect in DEFECTS}) == 6
     for number, defect in enumerate(DEFECTS):
         folder = tmp_path / str(number)
         folder.mkdir()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from routecast.errors import RoutecastError
-from routecast.evaluate.plain import pick, plain
+from routecast.evaluate.plain import plain
 from routecast.noc.file import NocCase, PlanesTable, policy_name
 from routecast.noc.planes import li2012, search
 from routecast.noc.planes.candidates import Freedom
@@ -230,15 +230,22 @@ class PowerAnswer:
         return document(self.case, rows=rows, equal_parts=equal_parts, notes=self.notes)
 
 
-_CASE = (
-    *("name", "sources", "topology", "traffic=traffic.name", "normalised_by"),
-    *("alpha_max=scaling.alpha_max", "widths"),
-)
-
-
 def document(case: NocCase, **parts: object) -> dict[str, Any]:
     """Return an answer as plain data: the file first, then the given entries."""
-    return {**pick(case, *_CASE), **{name: plain(part) for name, part in parts.items()}}
+    return {
+        **plain(
+            {
+                "name": case.name,
+                "sources": case.sources,
+                "topology": case.topology,
+                "traffic": case.traffic.name,
+                "normalised_by": case.normalised_by,
+                "alpha_max": case.scaling.alpha_max,
+                "widths": case.widths,
+            }
+        ),
+        **plain(parts),
+    }
 
 
 def power_answer(case: NocCase, *, on_progress: Progress | None = None) -> PowerAnswer:

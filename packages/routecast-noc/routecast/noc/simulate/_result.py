@@ -10,7 +10,7 @@ from dataclasses import fields
 import numpy as np
 from numpy.typing import NDArray
 
-from routecast.evaluate.plain import pick, plain
+from routecast.evaluate.plain import plain
 from routecast.noc.routing.model import Routes, link_loads
 from routecast.noc.simulate._fabric import Fabric, SimulatedPlane
 from routecast.noc.traffic import Traffic
@@ -198,20 +198,21 @@ class Simulated:
 
     def to_json(self) -> dict[str, object]:
         """Return plain data; NaN and unbounded values become None."""
-        return pick(
-            self,
-            "load",
-            "demand_flits_node_cycle",
-            "offered_flits_node_cycle",
-            "accepted_flits_node_cycle",
-            "packet_latency_cycles",
-            "network_latency_cycles",
-            "flit_latency_cycles",
-            "packet_latency_s",
-            "power",
-            "energy_per_flit",
-            "is_saturated",
-            "overload",
-            "replications",
-            "node_hz",
+        return plain(
+            {
+                "load": self.load,
+                "demand_flits_node_cycle": self.demand_flits_node_cycle,
+                "offered_flits_node_cycle": self.offered_flits_node_cycle,
+                "accepted_flits_node_cycle": self.accepted_flits_node_cycle,
+                "packet_latency_cycles": self.packet_latency_cycles,
+                "network_latency_cycles": self.network_latency_cycles,
+                "flit_latency_cycles": self.flit_latency_cycles,
+                "packet_latency_s": self.packet_latency_s,
+                "power": self.power,
+                "energy_per_flit": self.energy_per_flit,
+                "is_saturated": self.is_saturated,
+                "overload": self.overload,
+                "replications": self.replications,
+                "node_hz": self.node_hz,
+            }
         ) | {"planes": [plane.to_json() for plane in self.planes]}

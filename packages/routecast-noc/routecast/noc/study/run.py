@@ -12,11 +12,10 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from statistics import fmean
-from typing import Any, ClassVar, TypeVar
+from typing import Any
 
 from routecast.evaluate.executor import answer_of, process_pool
 from routecast.evaluate.ledger import Columns, Row
-from routecast.evaluate.plain import pick
 from routecast.noc._views.link_map import LinkMap
 from routecast.noc._views.pictures import optimum_map, power_map
 from routecast.noc.answer.optimum import optimum_answer
@@ -94,30 +93,43 @@ class PowerPoint:
     gap: float = 0.0
 
 
-Bound = TypeVar("Bound", StatedPower, OwnCriterion)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PowerComparison(ComparedRow[Bound]):
-    """A stated power or a limit of the study, and the computed power; all relative to no scaling at load 1."""
-
-    SUMMARY: ClassVar[tuple[str, ...]] = (
-        *("case", "curve=conditions.curve", "load=conditions.load", "where=conditions.place"),
-        *("stated_relative_power=stated", "at_most=conditions.at_most"),
-        *("relative_power=predicted", "error_ratio"),
-    )
+class PowerComparison(ComparedRow[StatedPower]):
+    """A stated power and the computed power; all relative to no scaling at load 1."""
 
     case: str
 
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "case": self.case,
+            "curve": self.conditions.curve,
+            "load": self.conditions.load,
+            "where": self.conditions.place,
+            "stated_relative_power": self.stated,
+            "at_most": self.conditions.at_most,
+            "relative_power": self.predicted,
+            "error_ratio": self.error_ratio,
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnComparison(PowerComparison[OwnCriterion]):
-    """A criterion of the study that no source states."""
+class OwnComparison(ComparedRow[OwnCriterion]):
+    """A criterion of the study that no source states, and the computed power."""
 
-    SUMMARY: ClassVar[tuple[str, ...]] = (
-        *("case", "curve=conditions.curve", "load=conditions.load", "why=conditions.why"),
-        *("at_most_relative_power=stated", "relative_power=predicted", "error_ratio"),
-    )
+    case: str
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "case": self.case,
+            "curve": self.conditions.curve,
+            "load": self.conditions.load,
+            "why": self.conditions.why,
+            "at_most_relative_power": self.stated,
+            "relative_power": self.predicted,
+            "error_ratio": self.error_ratio,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +186,7 @@ class NocResult(StudyResult[NocStudy]):
 
     cases: tuple[CaseResult, ...]
     dvfs_rows: tuple[DvfsRow, ...]
-    compared: tuple[PowerComparison[StatedPower], ...]
+    compared: tuple[PowerComparison, ...]
     own: tuple[OwnComparison, ...] = ()
     statements: tuple[Statement, ...] = ()
 
@@ -194,13 +206,19 @@ class NocResult(StudyResult[NocStudy]):
             }
             for case in self.cases
         ]
-        return {"cases": cases, **pick(self, "flit_level=dvfs_rows", "stated=compared", "own", "statements")}
+        return {
+            "cases": cases,
+            "flit_level": self.dvfs_rows,
+            "stated": self.compared,
+            "own": self.own,
+            "statements": self.statements,
+        }
 
 
 ROUNDING = 1e-9
 
 
-def compared(cases: tuple[CaseResult, ...]) -> tuple[PowerComparison[StatedPower], ...]:
+def compared(cases: tuple[CaseResult, ...]) -> tuple[PowerComparison, ...]:
     """Return every stated power of every case beside the computed power."""
     return tuple(PowerComparison(**_comparison_fields(case, stated)) for case in cases for stated in case.case.stated)
 

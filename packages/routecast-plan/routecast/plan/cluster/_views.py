@@ -14,6 +14,7 @@ from routecast.plan.cluster.answer import KWH_J, ClusterAnswer
 from routecast.plan.cluster.model import ClusterProblem
 from routecast.plan.cluster.saving import Saving, schedule_power_w
 from routecast.quantity import format_bps, format_duration, format_ratio
+from routecast.quantity.whole_file import unfinished, write_whole
 from routecast.show.drawing import draw
 from routecast.show.figures import GREY, Axis, Figure, Line, Mark, Stack, palette
 from routecast.show.page import Listing, Page, Prose, Section, render_page
@@ -306,13 +307,13 @@ def write_plan(answer: ClusterAnswer, out: Path) -> None:
     """Write ``plan.json``, ``schedule.csv``, ``figures/*.svg`` and ``report.html`` to a folder, made if missing."""
     (out / "figures").mkdir(parents=True, exist_ok=True)
     text = json.dumps(answer.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    (out / "plan.json").write_text(text, encoding="utf-8")
+    write_whole(out / "plan.json", text)
     for figure in (power_figure(answer), machines_figure(answer)):
-        (out / "figures" / f"{figure.name}.svg").write_text(draw(figure), encoding="utf-8")
-    (out / "report.html").write_text(render_page(cluster_page(answer)), encoding="utf-8")
+        write_whole(out / "figures" / f"{figure.name}.svg", draw(figure))
+    write_whole(out / "report.html", render_page(cluster_page(answer)))
     problem, start = answer.case.problem, answer.case.day.start
     power = schedule_power_w(problem, answer.design.schedule.on).tolist()
-    with (out / "schedule.csv").open("w", newline="", encoding="utf-8") as file:
+    with unfinished(out / "schedule.csv") as draft, draft.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["from", "load_bps", "power_w", *(f"on_{group.name}" for group in problem.groups)])
         for step, on in enumerate(answer.design.schedule.on):

@@ -12,6 +12,7 @@ from routecast.plan.mapping.answer import MappingAnswer, MappingCheck
 from routecast.plan.mapping.model import NEXT_NEIGHBOUR, engine_loads, memory_loads
 from routecast.plan.mapping.reading import router_text
 from routecast.quantity import format_pps, format_ratio
+from routecast.quantity.whole_file import unfinished, write_whole
 from routecast.show.drawing import draw
 from routecast.show.figures import Axis, Figure, Mark, Points, Stack, palette
 from routecast.show.page import Listing, Page, Prose, Section, render_page
@@ -203,9 +204,9 @@ def write_mapping(answer: MappingAnswer, out: Path) -> None:
     """Write ``mapping.json``, ``mapping.router.toml``, ``engines.csv``, ``engines.svg`` and ``report.html``."""
     out.mkdir(parents=True, exist_ok=True)
     text = json.dumps(answer.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    (out / "mapping.json").write_text(text, encoding="utf-8")
-    (out / "mapping.router.toml").write_text(router_text(answer.best.mapping, answer.document), encoding="utf-8")
-    with (out / "engines.csv").open("w", newline="", encoding="utf-8") as file:
+    write_whole(out / "mapping.json", text)
+    write_whole(out / "mapping.router.toml", router_text(answer.best.mapping, answer.document))
+    with unfinished(out / "engines.csv") as draft, draft.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["mapping", "engine", "stage", "threads", "busy_ratio", "threads_ratio"])
         for check in (answer.best, *answer.others):
@@ -221,5 +222,5 @@ def write_mapping(answer: MappingAnswer, out: Path) -> None:
                             f"{load.threads_ratio:.6g}",
                         ]
                     )
-    (out / "engines.svg").write_text(draw(engines_figure(answer), has_heading=True), encoding="utf-8")
-    (out / "report.html").write_text(render_page(mapping_page(answer)), encoding="utf-8")
+    write_whole(out / "engines.svg", draw(engines_figure(answer), has_heading=True))
+    write_whole(out / "report.html", render_page(mapping_page(answer)))

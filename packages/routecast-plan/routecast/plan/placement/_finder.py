@@ -43,25 +43,27 @@ _MAX_LISTED = 400
 class PredictedCandidate:
     """A candidate with its prediction and, where there is one, its simulation."""
 
-    SUMMARY = (
-        "value",
-        "servers=placement.servers",
-        "pins=placement.pins",
-        "pinned=placement.choices",
-        "offered_pps=prediction.offered_pps",
-        "forwarded_pps=prediction.forwarded_pps",
-        "lossless_pps=prediction.lossless_pps",
-        "latency_s=prediction.latency_s",
-        "bottleneck=prediction.bottleneck",
-        "reason=prediction.reason",
-        "resources=prediction.resources",
-        "simulated=check",
-    )
-
     placement: ElementPlacement
     value: float = field("Value of the objective")
     prediction: PlacementPrediction = field("Prediction at the offered load or the target")
     check: SimulationCheck | None = field("Check by simulation", default=None)
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "value": self.value,
+            "servers": self.placement.servers,
+            "pins": self.placement.pins,
+            "pinned": self.placement.choices,
+            "offered_pps": self.prediction.offered_pps,
+            "forwarded_pps": self.prediction.forwarded_pps,
+            "lossless_pps": self.prediction.lossless_pps,
+            "latency_s": self.prediction.latency_s,
+            "bottleneck": self.prediction.bottleneck,
+            "reason": self.prediction.reason,
+            "resources": self.prediction.resources,
+            "simulated": self.check,
+        }
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 from routecast.plan.placement._simulation import MAX_LOSS_RATIO, ElementPlacement, load_of
 from routecast.plan.placement.answer import PlacedElement, PlacementAnswer, PredictedCandidate
 from routecast.quantity import format_duration, format_pps, format_ratio
+from routecast.quantity.whole_file import unfinished, write_whole
 from routecast.router.virtual.machines import Cores
 from routecast.show.figures import palette
 from routecast.show.page import Block, Drawing, Listing, Notice, Page, Prose, Section, Tile, Tiles, render_page
@@ -520,15 +521,15 @@ def write_placement(answers: Sequence[PlacementAnswer], out: Path) -> None:
     """Write ``placement.json``, ``elements.csv``, ``figures/*.svg`` and ``report.html`` to a folder."""
     (out / "figures").mkdir(parents=True, exist_ok=True)
     text = json.dumps(answers_json(answers), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    (out / "placement.json").write_text(text, encoding="utf-8")
+    write_whole(out / "placement.json", text)
     for answer in answers:
         stem = re.sub(r"[^A-Za-z0-9]+", "-", answer.problem.frames.name).strip("-").lower()
-        (out / "figures" / f"placement-{stem}.svg").write_text(placement_svg(answer), encoding="utf-8")
-    with (out / "elements.csv").open("w", newline="", encoding="utf-8") as file:
+        write_whole(out / "figures" / f"placement-{stem}.svg", placement_svg(answer))
+    with unfinished(out / "elements.csv") as draft, draft.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["frames", "element", "server", "cores", "carries_pps", "alone_pps"])
         for answer in answers:
             for element in answer.elements:
                 row = [answer.problem.frames.name, element.element, element.server, describe_cores(element.threads)]
                 writer.writerow([*row, f"{element.carries_pps:.6g}", f"{element.alone_pps:.6g}"])
-    (out / "report.html").write_text(render_page(placement_page(answers)), encoding="utf-8")
+    write_whole(out / "report.html", render_page(placement_page(answers)))

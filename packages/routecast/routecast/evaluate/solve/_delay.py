@@ -33,7 +33,7 @@ from routecast.evaluate._queueing import (
 )
 from routecast.evaluate._server_vacations import DD1Interrupted, DD1SetUp, MG1SetUp, MixedTime, SetUpAdded
 from routecast.evaluate.solve._arrivals import ArrivalProcess, departures, entering_arrivals, merge, split
-from routecast.evaluate.solve._burst_bounds import fitting_places
+from routecast.evaluate.solve._chance_loss import ChanceLoss
 from routecast.evaluate.solve._cost import Cost, slowest_over_mean
 from routecast.evaluate.solve._limits import queue_in_window, window_notes
 from routecast.evaluate.solve._scheduling_shares import Component, served_at_once
@@ -47,7 +47,7 @@ from routecast.evaluate.solve._stations import (
     behind_link,
     law_of,
 )
-from routecast.evaluate.solve._unknown_shares import SPREAD, Absences, absences_of, why_unknown
+from routecast.evaluate.solve._unknown_shares import SPREAD, why_unknown
 from routecast.evaluate.solve.flow import FlowGraph, RatesUnderLoss, Vector
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.evaluate.trial import Delay
@@ -59,10 +59,6 @@ _RARE = 1e-6
 _STRADDLES = 0.01
 """Share of idle times on the other side of a threshold that a mean latency can bear."""
 _RARE_LOSS = 1e-3
-_MAX_CHANCE_LOSS = 5e-3
-"""Greatest loss by chance with which the loss still counts as known; the answer states it."""
-_NOTABLE_LOSS = 1e-5
-_LIGHT = 0.6
 _LATENCY_ERROR, _LATENCY_ERROR_WINDOWS = 0.1, 0.15
 _LATENCY_ERROR_SET_UPS, _LATENCY_ERROR_INTERRUPTED = 0.25, 0.5
 """Error of a mean latency against the simulator's, as a share of it: in general, with windows, and where frames at
@@ -359,6 +355,173 @@ def delays(fluid: Fluid) -> DelayAnswer:
 _Parts = tuple[FlowGraph, Vector, Vector, Mapping[int, Queue], Mapping[int, float]]
 
 
+def _units(fluid: Fluid, index: int) -> int:
+    """Return the number of frames that may be in service at a time."""
+    task = fluid.graph.tasks[index]
+    if not fluid.uses[index]:
+        return task.parallel
+    part, units = fluid.uses[index][0]
+    return served_at_once(task, len(part.units) // units)
+
+
+def _exact(fluid: Fluid, index: int) -> bool:
+    """Whether the service time is exact, not a mean over contention."""
+    return abs(float(fluid.factor[index]) - 1.0) <= _KNOWN
+
+
+def _obstacle(fluid: Fluid, index: int) -> str:
+    """Return the reason why a task unit is not a queue of its own; empty if it is one."""
+    task, cost = fluid.graph.tasks[index], fluid.costs[index]
+    if fluid.steady is not None:
+        threaded = task.thread or task.holds_back or task.activation.kind == "thread"
+        if threaded or fluid.steady.machine.propagation.is_looked_at(index):
+            return "is a thread, for whose turns and rings no closed form is known"
+    if len(task.needs) > 1:
+        return "needs units of several pools at once"
+    if task.needs and slowest_over_mean(task, fluid.model, cost) > 1.0 + _KNOWN:
+        pool = fluid.model.pool(task.needs[0].pool)
+        differ = "differ in speed" if pool.unit_speed_ratio else "are changed at a cost"
+        return f'uses units of pool "{pool.name}" that {differ}'
+    costs = cost.interrupt_s > 0.0 and not cost.drains
+    if task.activation.kind == "interrupt" and (costs or cost.moderation_s > 0.0):
+        return "is activated by interrupts"
+    if cost.batch_s > 0.0:
+        return "pays a cost per batch"
+    if _units(fluid, index) == 0:
+        return "can have fewer frames in service than it asks for"
+    for part, _ in fluid.uses[index]:
+        if len(part.members) > 1:
+            other = next(member for member, _ in part.members if member != index)
+            return f'shares units of pool "{part.pool.name}" with "{fluid.graph.tasks[other].name}"'
+    return ""
+
+
+def _size_dependence(fluid: Fluid, index: int, mix: ServiceMix) -> str:
+    """Return why the loss of an overloaded queue at shared units depends on frame sizes; empty if it does not."""
+    shared = any(len(part.members) > 1 for part, _ in fluid.uses[index])
+    if not shared or fluid.admitted_ratio[index] >= 1.0 or max(mix.times_s) <= min(mix.times_s):
+        return ""
+    return "and large frames find room more often than small frames, which follow each other more closely"
+
+
+def _fluid_ratio(fluid: Fluid, index: int, rate: float) -> float:
+    """Return the share of frames that the fluid state serves after the upstream losses by queueing theory."""
+    if fluid.admitted_ratio[index] >= 1.0:
+        return 1.0
+    served = float(fluid.rates[index].sum() * fluid.admitted_ratio[index])
+    return min(1.0, served / rate)
+
+
+def _unknown_shares(fluid: Fluid) -> list[str]:
+    """Return by task unit why its share of common units is unknown; empty where known."""
+    tasks = fluid.graph.tasks
+    rates, factor = fluid.rates.sum(axis=1).tolist(), fluid.factor.tolist()
+    reasons = [""] * len(tasks)
+    for part in fluid.components:
+        threads = fluid.steady is not None
+        why = why_unknown(part, tasks, fluid.costs, rates, factor, threads=threads)
+        for index, _ in part.members:
+            reasons[index] = reasons[index] or why or _unknown_switches(fluid, part, index)
+    return reasons
+
+
+def _unknown_switches(fluid: Fluid, part: Component, index: int) -> str:
+    """Return why the switches of an overloaded task unit are not known; empty if they are, or cost little.
+
+    Every grant switches where task units that serve one frame at a time take turns on one unit, and all of them
+    have frames all the time. Elsewhere a unit may be granted to the same task unit again.
+    """
+    tasks = fluid.graph.tasks
+    if fluid.steady is not None:
+        return ""  # the fixed point of threads counts their switches
+    cost = part.pool.switch_cost_s / fluid.costs[index].batch_frames
+    if cost <= _LOSS_ERROR / 2.0 * fluid.costs[index].busy_s or fluid.admitted_ratio[index] >= 1.0:
+        return ""
+    members = [tasks[member] for member, _ in part.members]
+    takes_turns = len(part.units) == 1 and all(
+        task.parallel == 1 and task.request == "task" and task.weight == members[0].weight for task in members
+    )
+    if takes_turns and all(fluid.admitted_ratio[member] < 1.0 for member, _ in part.members):
+        return ""
+    return "and how often grants switch its units is not known"
+
+
+def _min_service_s(fluid: Fluid, index: int, mix: ServiceMix) -> float:
+    """Return the least uninterrupted service time of a task unit, s; 0 where unknown."""
+    constant = fluid.graph.tasks[index].service.variation == "deterministic" and _exact(fluid, index)
+    return min(mix.times_s) / fluid.costs[index].stretch if constant else 0.0
+
+
+class _SharedQueues:
+    """The queues of task units that share units, under the losses that are computed so far.
+
+    ``rates`` and ``admitted``: arriving rates and served shares by node, which go on to change.
+    """
+
+    def __init__(
+        self, fluid: Fluid, service: ServiceTimes, rates: Vector, admitted: Vector, on_note: Callable[[str], None]
+    ) -> None:
+        self._fluid, self._service, self._rates, self._admitted = fluid, service, rates, admitted
+        self._on_note = on_note
+        self._rates_under_loss: RatesUnderLoss | None = None
+        """Task units that share units may follow later on the path, where losses are not computed yet."""
+        self._lost: list[int] = []
+        """Task units whose losses the rates do not contain yet."""
+        self._units: dict[int, SharedUnits] = {}
+        self._queue_of_component: dict[int, MeanQueue | None] = {}
+        """By number of a shared component: its queue, valid until a loss changes its arrivals."""
+
+    def note_loss(self, index: int) -> None:
+        """Note that a task unit loses frames."""
+        self._lost.append(index)
+
+    def load(self, index: int) -> tuple[float, float]:
+        """Return the load of the shared units of a task unit, and the squared variation of their services."""
+        (part, _), *_ = self._fluid.uses[index]
+        under_loss = self._rates_under_loss
+        return self._units[part.number].load(under_loss.total if under_loss is not None else self._rates.sum(axis=1))
+
+    def queue(self, index: int, arriving: ArrivalProcess) -> Queue | None:
+        """Return the queue of a task unit on shared units; None where none is known."""
+        fluid = self._fluid
+        parts = [part for part, _ in fluid.uses[index]]
+        if len(parts) != 1 or arriving.kind == "unknown" or fluid.load.arrivals.kind != "poisson":
+            return None
+        queue = self._common_queue(parts[0])
+        if queue is not None and "approximat" in queue.method:
+            name = parts[0].pool.name
+            self._on_note(f'pool "{name}" is taken as one queue of the frames of all its task units, an approximation')
+        if queue is None:
+            return None
+        # A task unit that serves fewer frames at once than there are units also waits for itself.
+        mix, servers = self._service.of(index), _units(fluid, index)
+        waiting_s = queue.waiting_s
+        if servers < len(parts[0].units):
+            rate = float(np.add.reduce(self._rates[index]))
+            if rate * mix.mean_s >= servers:
+                return None
+            own = GIGc(
+                arrival_pps=rate, arrival_scv=1.0, service_s=mix.mean_s, service_scv=mix.squared_cv, servers=servers
+            )
+            waiting_s = max(waiting_s, own.waiting_mean_s)
+        return replace(queue, service_s=mix.mean_s, waiting_s=waiting_s)
+
+    def _common_queue(self, part: Component) -> MeanQueue | None:
+        if part.number not in self._units:
+            self._units[part.number] = SharedUnits(part, self._fluid, self._service.of)
+        units = self._units[part.number]
+        if not units.plain:
+            return None
+        if self._rates_under_loss is None:
+            self._rates_under_loss = RatesUnderLoss(self._fluid.graph, self._fluid.offered, self._admitted)
+        elif self._rates_under_loss.apply_losses(self._lost):
+            self._queue_of_component.clear()
+        self._lost.clear()
+        if part.number not in self._queue_of_component:
+            self._queue_of_component[part.number] = units.queue(self._rates_under_loss.total)
+        return self._queue_of_component[part.number]
+
+
 class _DelayComputation:
     def __init__(self, fluid: Fluid) -> None:
         self.fluid = fluid
@@ -371,75 +534,27 @@ class _DelayComputation:
         self.service = ServiceTimes(fluid)
         self.notes: list[str] = []
         self.latency_unknown = ""
-        self.loss_unknown = ""
-        """Reason why the loss by chance is unknown."""
-        self.possible_losses: list[str] = []
+        self.chance = ChanceLoss(fluid)
         self.interruptions_overflow = False
         """Whether interruptions overflow a queue, where two moments say little about the loss."""
-        self.chance_loss = 0.0
-        """Upper bound of the loss by chance, as a share of the offered load."""
         self.port_wait_s: dict[int, float] = {}
         self.approximated: list[str] = []
-        self.rates_under_loss: RatesUnderLoss | None = None
-        """Task units that share units may follow later on the path, where losses are not computed yet."""
-        self.lost: list[int] = []
-        """Task units whose losses ``rates_under_loss`` does not contain yet."""
-        self.units: dict[int, SharedUnits] = {}
-        self.queue_of_component: dict[int, MeanQueue | None] = {}
-        """By number of a shared component: its queue, valid until a loss changes its arrivals."""
+        self.shared = _SharedQueues(fluid, self.service, self.rates, self.admitted, self.notes.append)
         self.sizes: dict[int, tuple[float, ...]] = {}
         self.kinds: dict[str, str] = {}
         for node, arriving in entering_arrivals(fluid).items():
             self.arriving.setdefault(node, []).append(arriving)
 
     @cached_property
-    def absences(self) -> Absences:
-        """Causes other than fluctuation that fill a queue."""
-        return absences_of(self.fluid)
-
-    @cached_property
-    def fitting(self) -> frozenset[int]:
-        """Task units and ports whose queues certainly hold all frames, because no chance decides."""
-        return fitting_places(self.fluid)
-
-    @cached_property
     def unknown_shares(self) -> list[str]:
         """Reason by task unit why its share of common units is unknown; empty where known."""
-        fluid, tasks = self.fluid, self.graph.tasks
-        rates, factor = fluid.rates.sum(axis=1).tolist(), fluid.factor.tolist()
-        reasons = [""] * len(tasks)
-        for part in fluid.components:
-            threads = fluid.steady is not None
-            why = why_unknown(part, tasks, fluid.costs, rates, factor, threads=threads)
-            for index, _ in part.members:
-                reasons[index] = reasons[index] or why or self._unknown_switches(part, index)
-        return reasons
-
-    def _unknown_switches(self, part: Component, index: int) -> str:
-        """Return why the switches of an overloaded task unit are not known; empty if they are, or cost little.
-
-        Every grant switches where task units that serve one frame at a time take turns on one unit, and all of them
-        have frames all the time. Elsewhere a unit may be granted to the same task unit again.
-        """
-        fluid, tasks = self.fluid, self.graph.tasks
-        if fluid.steady is not None:
-            return ""  # the fixed point of threads counts their switches
-        cost = part.pool.switch_cost_s / fluid.costs[index].batch_frames
-        if cost <= _LOSS_ERROR / 2.0 * fluid.costs[index].busy_s or fluid.admitted_ratio[index] >= 1.0:
-            return ""
-        members = [tasks[member] for member, _ in part.members]
-        takes_turns = len(part.units) == 1 and all(
-            task.parallel == 1 and task.request == "task" and task.weight == members[0].weight for task in members
-        )
-        if takes_turns and all(fluid.admitted_ratio[member] < 1.0 for member, _ in part.members):
-            return ""
-        return "and how often grants switch its units is not known"
+        return _unknown_shares(self.fluid)
 
     def station(self, index: int) -> None:
         """Compute one task unit: its queue, its loss, its departures."""
         self._station(index)
         if self.admitted[index] != 1.0:
-            self.lost.append(index)
+            self.shared.note_loss(index)
         self.graph.pass_on(index, self.rates, float(self.admitted[index]))
 
     def _station(self, index: int) -> None:
@@ -459,8 +574,8 @@ class _DelayComputation:
             self.queues[index] = window_queue
             self.admitted[index] = 1.0 - window_queue.loss_ratio
             # A frame that waits for room in a window keeps the units that other frames wait for.
-            loss_bound = self._loss_bound_in_window(index, rate, arriving, self.service.of(index, arriving.sizes))
-            self._record_possible_loss(task.name, rate, loss_bound, f'"{task.name}" is in a window and has little room')
+            loss_bound = self.chance.in_window(index, rate, arriving, self.service.of(index, arriving.sizes))
+            self.chance.record(task.name, rate, loss_bound, f'"{task.name}" is in a window and has little room')
             why = "follows a window, which its frames leave as its units allow"
             departing = ArrivalProcess(kind="unknown", rate_pps=rate, scv=arriving.scv, why=why, sizes=arriving.sizes)
         elif cost.busy_s > 0.0 or cost.interrupt_s > 0.0 or cost.sleep_s > 0.0:
@@ -470,12 +585,12 @@ class _DelayComputation:
             queue, reason = self._queue(index, rate, arriving, served)
             if queue is None:
                 self.latency_unknown = self.latency_unknown or f'"{task.name}" {reason}'
-                self.admitted[index] = self._fluid_ratio(index, rate)
-                share_reason = self.unknown_shares[index] or self._size_dependence(index, mix)
-                loss_bound = 1.0 if share_reason else self._loss_bound(index, rate, arriving, mix)
-                if loss_bound > 0.0 and self.admitted[index] >= 1.0 and index in self.fitting:
+                self.admitted[index] = _fluid_ratio(fluid, index, rate)
+                share_reason = self.unknown_shares[index] or _size_dependence(fluid, index, mix)
+                loss_bound = 1.0 if share_reason else self.chance.at_task_unit(index, rate, arriving, mix)
+                if loss_bound > 0.0 and self.admitted[index] >= 1.0 and index in self.chance.fitting:
                     loss_bound = 0.0
-                self._record_possible_loss(
+                self.chance.record(
                     task.name, rate, loss_bound, f'"{task.name}" {reason}{share_reason and f", {share_reason}"}'
                 )
             else:
@@ -487,9 +602,9 @@ class _DelayComputation:
                 )
                 self.admitted[index] = min(1.0 - queue.loss_ratio, 1.0)
                 if isinstance(queue, FullQueue):
-                    loss_bound = self._loss_bound(index, rate, arriving, mix)
-                    self._record_possible_loss(task.name, rate, loss_bound, f'"{task.name}" gets long bursts')
-            servers = max(self._units(index), 1)
+                    loss_bound = self.chance.at_task_unit(index, rate, arriving, mix)
+                    self.chance.record(task.name, rate, loss_bound, f'"{task.name}" gets long bursts')
+            servers = max(_units(self.fluid, index), 1)
             departing = departures(
                 arriving,
                 queue,
@@ -497,8 +612,8 @@ class _DelayComputation:
                 service=served,
                 servers=servers,
                 station=index,
-                constant=mix.law == "deterministic" and self._exact(index),
-                min_gap_s=self._min_service_s(index, mix) if servers == 1 else 0.0,
+                constant=mix.law == "deterministic" and _exact(self.fluid, index),
+                min_gap_s=_min_service_s(fluid, index, mix) if servers == 1 else 0.0,
                 sizes=admitted_sizes or arriving.sizes,
             )
         self.sizes[index] = departing.sizes
@@ -509,119 +624,25 @@ class _DelayComputation:
                     split(departing, rate * share, share, fluid, index, node, fraction)
                 )
 
-    def _fluid_ratio(self, index: int, rate: float) -> float:
-        """Return the share of frames that the fluid state serves after the upstream losses by queueing theory."""
-        fluid = self.fluid
-        if fluid.admitted_ratio[index] >= 1.0:
-            return 1.0
-        served = float(fluid.rates[index].sum() * fluid.admitted_ratio[index])
-        return min(1.0, served / rate)
-
-    def _loss_bound(self, index: int, rate: float, arriving: ArrivalProcess, mix: ServiceMix) -> float:
-        """Return a bound of the loss by fluctuation at a task unit without a known law; 1 where no bound is known.
-
-        Frames that arrive while the server is away (moderation, wake-up, turns of others) and bursts of the station
-        before reduce the room.
-        """
-        load = self.absences.load[index]
-        overloaded = load >= 1.0 or self.fluid.admitted_ratio[index] < 1.0
-        if overloaded and self.fluid.steady is not None:
-            return 1.0  # the rates of threads in overload are approximate themselves
-        if load >= 1.0 and slowest_over_mean(self.graph.tasks[index], self.fluid.model, self.fluid.costs[index]) > 1.0:
-            return 1.0  # on the slowest unit, or with a migration for every grant, it is overloaded
-        away_frames = rate * self.absences.away_s[index]
-        room = (
-            self.graph.tasks[index].queue_frames
-            - away_frames
-            - SPREAD * math.sqrt(away_frames)
-            - self.absences.bursts_frames[index]
-        )
-        return self._overflow(load, room, arriving, mix)
-
-    def _loss_bound_in_window(self, index: int, rate: float, arriving: ArrivalProcess, mix: ServiceMix) -> float:
-        """Return a bound of the loss by fluctuation where a window begins; inside it, frames always find room."""
-        windows, window_rates = self.fluid.windows, self.fluid.window_rates
-        assert windows is not None
-        assert window_rates is not None
-        if self._is_held_up():
-            return 1.0  # a delayed unit delays all windows that wait for it
-        if index not in windows.enter:
-            return 0.0
-        load = rate / float(window_rates.max_pps[windows.enter.index(index)])
-        if load > _LIGHT:
-            return 1.0  # the joint throughput of windows is itself an approximation
-        return self._overflow(
-            load, self.graph.tasks[index].queue_frames - self.absences.bursts_frames[index], arriving, mix
-        )
-
     def _record_loss_of_shared_queue(self, index: int, rate: float, arriving: ArrivalProcess) -> None:
         """Record the possible loss of a task unit on shared units, whose frames wait in its own, finite queue.
 
         At most the frames of all task units wait in it.
         """
-        (part, _), *_ = self.fluid.uses[index]
-        units = self.units[part.number]
-        rates = self.rates_under_loss.total if self.rates_under_loss is not None else self.rates.sum(axis=1)
-        load, scv = units.load(rates)
+        load, scv = self.shared.load(index)
         service = ServiceMix(shares=(1.0,), times_s=(1.0,), scv=scv, law="other")
         name, room = self.graph.tasks[index].name, self.graph.tasks[index].queue_frames
-        loss_bound = self._overflow(load, room, arriving, service)
+        loss_bound = self.chance.overflow(load, room, arriving, service)
         why = f'"{name}" has a queue of {room} frames before shared units, without a known closed form'
-        before = self.loss_unknown
-        self._record_possible_loss(name, rate, loss_bound, why)
-        if self.loss_unknown and not before:
+        before = self.chance.why_unknown
+        self.chance.record(name, rate, loss_bound, why)
+        if self.chance.why_unknown and not before:
             self.latency_unknown = self.latency_unknown or why
-
-    def _is_held_up(self) -> bool:
-        """Whether interruptions or highly variable services delay units inside windows."""
-        windows, fluid = self.fluid.windows, self.fluid
-        assert windows is not None
-        services = [self.graph.tasks[inside].service for inside in windows.inside]
-        is_interrupted = any(pool.interruptions is not None for pool in fluid.model.pools)
-        return is_interrupted or any(service.squared_cv > 1.0 for service in services)
-
-    def _overflow(self, load: float, room: float, arriving: ArrivalProcess, mix: ServiceMix) -> float:
-        """Return a bound of the loss by fluctuation in a queue with ``room`` frames, by the diffusion of GI/G/1/K.
-
-        Unknown arrivals count as random, and all variation counts twice, or three times for on-off arrivals, whose
-        bursts pass routes undivided. For 600 random routers without overload and a bound of at most 0.5 %, no simulated
-        loss exceeded the bound by more than 0.5 %.
-        """
-        if room <= 0.0 or load <= 0.0:
-            return 1.0 if load > 0.0 else 0.0
-        scv = max(arriving.scv if math.isfinite(arriving.scv) else 0.0, self.fluid.load.arrivals.interarrival_scv, 1.0)
-        caution = 3.0 if self.fluid.load.arrivals.kind == "on_off" else 2.0
-        queue = GIG1K(
-            arrival_pps=load,
-            arrival_scv=caution * scv,
-            service_s=1.0,
-            service_scv=caution * max(mix.squared_cv, 0.0),
-            capacity_frames=math.floor(room) + 1,
-        )
-        return queue.loss_ratio - max(0.0, 1.0 - 1.0 / load)
-
-    def _record_possible_loss(self, place: str, rate: float, loss_bound: float, why: str) -> None:
-        """Record the possible loss by fluctuation at a task unit or port."""
-        lost_ratio = min(loss_bound, 1.0) * rate / float(self.fluid.offered.sum())
-        self.chance_loss += lost_ratio
-        if lost_ratio > _NOTABLE_LOSS:
-            self.possible_losses.append(place)
-        if self.chance_loss > _MAX_CHANCE_LOSS:
-            self.loss_unknown = self.loss_unknown or why
-
-    def _min_service_s(self, index: int, mix: ServiceMix) -> float:
-        """Return the least uninterrupted service time of a task unit, s; 0 where unknown."""
-        constant = self.graph.tasks[index].service.variation == "deterministic" and self._exact(index)
-        return min(mix.times_s) / self.fluid.costs[index].stretch if constant else 0.0
-
-    def _exact(self, index: int) -> bool:
-        """Whether the service time is exact, not a mean over contention."""
-        return abs(float(self.fluid.factor[index]) - 1.0) <= _KNOWN
 
     def _admitted_sizes(self, index: int, rate: float, arriving: ArrivalProcess, mix: ServiceMix) -> tuple[float, ...]:
         """Return the share of each frame size among the frames that an overloaded queue admits; empty if unchanged."""
-        fluid, task, servers = self.fluid, self.graph.tasks[index], max(self._units(index), 1)
-        if fluid.load.frames.is_fixed or rate * mix.mean_s < OVERLOADED * servers or self._obstacle(index):
+        fluid, task, servers = self.fluid, self.graph.tasks[index], max(_units(self.fluid, index), 1)
+        if fluid.load.frames.is_fixed or rate * mix.mean_s < OVERLOADED * servers or _obstacle(self.fluid, index):
             return ()
         if (
             arriving.spacing is None
@@ -635,52 +656,11 @@ class _DelayComputation:
         admitted = [share * size_ratio for share, size_ratio in zip(mix.shares, ratio, strict=True)]
         return tuple(share / math.fsum(admitted) for share in admitted)
 
-    def _size_dependence(self, index: int, mix: ServiceMix) -> str:
-        """Return why the loss of an overloaded queue at shared units depends on frame sizes; empty if it does not."""
-        shared = any(len(part.members) > 1 for part, _ in self.fluid.uses[index])
-        if not shared or self.fluid.admitted_ratio[index] >= 1.0 or max(mix.times_s) <= min(mix.times_s):
-            return ""
-        return "and large frames find room more often than small frames, which follow each other more closely"
-
-    def _obstacle(self, index: int) -> str:
-        """Return the reason why a task unit is not a queue of its own; empty if it is one."""
-        fluid, task, cost = self.fluid, self.graph.tasks[index], self.fluid.costs[index]
-        if fluid.steady is not None:
-            threaded = task.thread or task.holds_back or task.activation.kind == "thread"
-            if threaded or fluid.steady.machine.propagation.is_looked_at(index):
-                return "is a thread, for whose turns and rings no closed form is known"
-        if len(task.needs) > 1:
-            return "needs units of several pools at once"
-        if task.needs and slowest_over_mean(task, fluid.model, cost) > 1.0 + _KNOWN:
-            pool = fluid.model.pool(task.needs[0].pool)
-            differ = "differ in speed" if pool.unit_speed_ratio else "are changed at a cost"
-            return f'uses units of pool "{pool.name}" that {differ}'
-        costs = cost.interrupt_s > 0.0 and not cost.drains
-        if task.activation.kind == "interrupt" and (costs or cost.moderation_s > 0.0):
-            return "is activated by interrupts"
-        if cost.batch_s > 0.0:
-            return "pays a cost per batch"
-        if self._units(index) == 0:
-            return "can have fewer frames in service than it asks for"
-        for part, _ in fluid.uses[index]:
-            if len(part.members) > 1:
-                other = next(member for member, _ in part.members if member != index)
-                return f'shares units of pool "{part.pool.name}" with "{fluid.graph.tasks[other].name}"'
-        return ""
-
-    def _units(self, index: int) -> int:
-        """Return the number of frames that may be in service at a time."""
-        task = self.graph.tasks[index]
-        if not self.fluid.uses[index]:
-            return task.parallel
-        part, units = self.fluid.uses[index][0]
-        return served_at_once(task, len(part.units) // units)
-
     def _queue(self, index: int, rate: float, arriving: ArrivalProcess, mix: ServiceMix) -> tuple[Queue | None, str]:
-        obstacle = self._obstacle(index)
+        obstacle = _obstacle(self.fluid, index)
         if obstacle:
-            return self._shared_queue(index, arriving), obstacle
-        task, servers = self.graph.tasks[index], self._units(index)
+            return self.shared.queue(index, arriving), obstacle
+        task, servers = self.graph.tasks[index], _units(self.fluid, index)
         frames = self.fluid.load.frames
         station = Station(
             rate_pps=rate,
@@ -688,7 +668,7 @@ class _DelayComputation:
             servers=servers,
             room=servers + task.queue_frames,
             independent=mix.is_one_size or frames.order == "random",
-            exact=self._exact(index),
+            exact=_exact(self.fluid, index),
         )
         if mix.shares != self.service.of(index, arriving.sizes).shares:
             self.notes.append(
@@ -710,7 +690,7 @@ class _DelayComputation:
 
     def _polled(self, index: int, rate: float, queue: Queue, mix: ServiceMix) -> Queue:
         """Return an overloaded queue whose polls remove a batch at once."""
-        activation, load = self.graph.tasks[index].activation, rate * mix.mean_s / max(self._units(index), 1)
+        activation, load = self.graph.tasks[index].activation, rate * mix.mean_s / max(_units(self.fluid, index), 1)
         if activation.kind != "interrupt" or activation.discipline != "gated" or load <= 1.0:
             return queue
         return PolledQueue(
@@ -725,47 +705,6 @@ class _DelayComputation:
         by_port = graph.by_port(self.fluid.offered)
         alone = math.isclose(rate, float(by_port[spacing.origin]), rel_tol=1e-9)
         return alone and station.mix.is_one_size and station.exact and self.fluid.load.frames.is_fixed
-
-    def _shared_queue(self, index: int, arriving: ArrivalProcess) -> Queue | None:
-        fluid = self.fluid
-        parts = [part for part, _ in fluid.uses[index]]
-        if len(parts) != 1 or arriving.kind == "unknown" or fluid.load.arrivals.kind != "poisson":
-            return None
-        queue = self._common_queue(parts[0])
-        if queue is not None and "approximat" in queue.method:
-            name = parts[0].pool.name
-            self.notes.append(
-                f'pool "{name}" is taken as one queue of the frames of all its task units, an approximation'
-            )
-        if queue is None:
-            return None
-        # A task unit that serves fewer frames at once than there are units also waits for itself.
-        mix, servers = self.service.of(index), self._units(index)
-        waiting_s = queue.waiting_s
-        if servers < len(parts[0].units):
-            rate = float(np.add.reduce(self.rates[index]))
-            if rate * mix.mean_s >= servers:
-                return None
-            own = GIGc(
-                arrival_pps=rate, arrival_scv=1.0, service_s=mix.mean_s, service_scv=mix.squared_cv, servers=servers
-            )
-            waiting_s = max(waiting_s, own.waiting_mean_s)
-        return replace(queue, service_s=mix.mean_s, waiting_s=waiting_s)
-
-    def _common_queue(self, part: Component) -> MeanQueue | None:
-        if part.number not in self.units:
-            self.units[part.number] = SharedUnits(part, self.fluid, self.service.of)
-        units = self.units[part.number]
-        if not units.plain:
-            return None
-        if self.rates_under_loss is None:
-            self.rates_under_loss = RatesUnderLoss(self.graph, self.fluid.offered, self.admitted)
-        elif self.rates_under_loss.apply_losses(self.lost):
-            self.queue_of_component.clear()
-        self.lost.clear()
-        if part.number not in self.queue_of_component:
-            self.queue_of_component[part.number] = units.queue(self.rates_under_loss.total)
-        return self.queue_of_component[part.number]
 
     def port_out(self, number: int) -> None:
         """Compute the wait for the outgoing link."""
@@ -798,11 +737,11 @@ class _DelayComputation:
             if arriving.kind != "poisson":
                 self.approximated.append(port.name)
         before = [at for at in range(len(self.graph.tasks)) if any(to == node for to, _ in self.graph.edges[at])]
-        room = port.tx_ring_frames - self.absences.on_link_frames(before, mix.mean_s)
-        loss_bound = self._overflow(load, room, arriving, mix)
-        if loss_bound > 0.0 and load <= 1.0 and node in self.fitting:
+        room = port.tx_ring_frames - self.chance.absences.on_link_frames(before, mix.mean_s)
+        loss_bound = self.chance.overflow(load, room, arriving, mix)
+        if loss_bound > 0.0 and load <= 1.0 and node in self.chance.fitting:
             loss_bound = 0.0
-        self._record_possible_loss(
+        self.chance.record(
             f"{port.name} out", rate, loss_bound, f'"{port.name} out" can fill its ring, without a known closed form'
         )
 
@@ -822,8 +761,8 @@ class _DelayComputation:
         latency = waiting = None
         latency_error = (0.0, 0.0)
         parts = (graph, self.rates, self.admitted, self.queues, self.port_wait_s)
-        if self.loss_unknown and (fluid.windows is None or self._is_held_up()):
-            self.latency_unknown = self.latency_unknown or f"what is lost is not known: {self.loss_unknown}"
+        if self.chance.why_unknown and (fluid.windows is None or self.chance.is_held_up()):
+            self.latency_unknown = self.latency_unknown or f"what is lost is not known: {self.chance.why_unknown}"
         if self.latency_unknown:
             self.notes.append(f"no latency: {self.latency_unknown}")
         else:
@@ -840,11 +779,11 @@ class _DelayComputation:
             queue_frames=queue_frames,
             arriving=self.kinds,
             notes=joined_notes(self.notes + window_notes(fluid)),
-            loss_unknown=self.loss_unknown,
+            loss_unknown=self.chance.why_unknown,
             latency_error_s=latency_error,
             loss_error_ratio=self._loss_error(sum(drops.values()) / float(fluid.offered.sum())),
-            chance_loss_ratio=self.chance_loss,
-            possible_losses=tuple(self.possible_losses),
+            chance_loss_ratio=self.chance.ratio,
+            possible_losses=tuple(self.chance.places),
         )
 
     def _latency_error(self, mean_s: float, parts: _Parts) -> tuple[float, float]:

@@ -108,10 +108,9 @@ class Thread:
     units: frozenset[int] = field("Units of that pool that it may use")
 
 
-def unit_groups(
-    model: RouterModel, first_tasks: list[TaskUnit], threads: list[Thread], pools: dict[str, int]
-) -> tuple[list[UnitGroup], bool]:
+def unit_groups(model: RouterModel, first_tasks: list[TaskUnit], threads: list[Thread]) -> tuple[list[UnitGroup], bool]:
     """Return every set of units that can be full, over all pools, and whether these are all sets."""
+    pools = {pool.name: number for number, pool in enumerate(model.pools)}
     using: dict[int, list[tuple[int, frozenset[int], float]]] = {}
     for number, task in enumerate(first_tasks):
         for position, need in enumerate(task.needs):
@@ -322,31 +321,15 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph, costs: t
     count = len(graph.tasks)
     nodes = graph.exit + 1
     position = propagation.position
-    pools = {pool.name: number for number, pool in enumerate(model.pools)}
-
-    grouped: dict[str, list[int]] = {}
-    for index, task in enumerate(graph.tasks):
-        grouped.setdefault(f"thread {task.thread}" if task.thread else f"task {task.name}", []).append(index)
-    threads: list[Thread] = []
+    grouped, threads = _threads_of(model, graph, position)
     thread_of = np.full(nodes, len(grouped), dtype=np.intp)
-    for members in grouped.values():
-        first = graph.tasks[members[0]]
-        pool = pools[first.needs[0].pool] if first.needs else -1
-        units = frozenset(first.pin or range(model.pools[pool].units)) if first.needs else frozenset()
-        thread_of[position[members]] = len(threads)
-        threads.append(
-            Thread(
-                name=first.thread or first.name,
-                tasks=tuple(int(position[index]) for index in members),
-                pool=pool,
-                units=units,
-            )
-        )
-    first_tasks = [graph.tasks[members[0]] for members in grouped.values()]
+    for number, members in enumerate(grouped):
+        thread_of[position[members]] = number
+    first_tasks = [graph.tasks[members[0]] for members in grouped]
     max_grants = np.array(
         [float(_at_once(task, thread, model)) for task, thread in zip(first_tasks, threads, strict=True)]
     )
-    groups, complete = unit_groups(model, first_tasks, threads, pools)
+    groups, complete = unit_groups(model, first_tasks, threads)
     busy_s, limit_pps = np.zeros(nodes), np.full(nodes, np.inf)
     queue_frames, turn_frames = np.ones(nodes), np.ones(nodes)
     for index, (task, cost) in enumerate(zip(graph.tasks, costs, strict=True)):
@@ -358,17 +341,7 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph, costs: t
             turn_frames[at] = task.queue_frames
     for number, port in enumerate(model.ports):
         limit_pps[position[count + number]] = line_rate_pps(port.link_bps, load.frames.mean_bytes)
-    start_s = np.zeros(len(threads))
-    moderation_s = np.zeros(len(threads))
-    for number, members in enumerate(grouped.values()):
-        for index in members:
-            cost, task = costs[index], graph.tasks[index]
-            batch_s = cost.batch_s * (1.0 - 1.0 / cost.batch_frames)
-            interrupt_s = cost.interrupt_s
-            if task.activation.kind == "thread":
-                interrupt_s = task.activation.interrupt_cost_s * cost.slowdown
-            start_s[number] = max(start_s[number], batch_s + interrupt_s)
-            moderation_s[number] = max(moderation_s[number], cost.moderation_s)
+    start_s, moderation_s = _starts(graph, costs, grouped)
     pool_of = np.array([thread.pool for thread in threads], dtype=np.intp)
     weight, real_time = _weights(model, first_tasks, threads)
     own_pools = [model.pools[thread.pool] if thread.pool >= 0 else None for thread in threads]
@@ -432,6 +405,43 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph, costs: t
         upstream=upstream_of(graph, position, thread_of, len(threads)) if takes_turns else None,
         complete=complete,
     )
+
+
+def _threads_of(model: RouterModel, graph: FlowGraph, position: Index) -> tuple[list[list[int]], list[Thread]]:
+    """Return the task units of each thread, and the threads; ``position``: places of the task units."""
+    pools = {pool.name: number for number, pool in enumerate(model.pools)}
+    grouped: dict[str, list[int]] = {}
+    for index, task in enumerate(graph.tasks):
+        grouped.setdefault(f"thread {task.thread}" if task.thread else f"task {task.name}", []).append(index)
+    threads: list[Thread] = []
+    for members in grouped.values():
+        first = graph.tasks[members[0]]
+        threads.append(
+            Thread(
+                name=first.thread or first.name,
+                tasks=tuple(int(position[index]) for index in members),
+                pool=pools[first.needs[0].pool] if first.needs else -1,
+                units=frozenset(first.pin or range(model.pool(first.needs[0].pool).units))
+                if first.needs
+                else frozenset(),
+            )
+        )
+    return [*grouped.values()], threads
+
+
+def _starts(graph: FlowGraph, costs: tuple[Cost, ...], grouped: list[list[int]]) -> tuple[Vector, Vector]:
+    """Return what the start of each thread costs and how long its interrupts are held back, s."""
+    start_s, moderation_s = np.zeros(len(grouped)), np.zeros(len(grouped))
+    for number, members in enumerate(grouped):
+        for index in members:
+            cost, task = costs[index], graph.tasks[index]
+            batch_s = cost.batch_s * (1.0 - 1.0 / cost.batch_frames)
+            interrupt_s = cost.interrupt_s
+            if task.activation.kind == "thread":
+                interrupt_s = task.activation.interrupt_cost_s * cost.slowdown
+            start_s[number] = max(start_s[number], batch_s + interrupt_s)
+            moderation_s[number] = max(moderation_s[number], cost.moderation_s)
+    return start_s, moderation_s
 
 
 def _at_once(task: TaskUnit, thread: Thread, model: RouterModel) -> int:

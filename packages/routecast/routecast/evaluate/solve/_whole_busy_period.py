@@ -25,6 +25,7 @@ their own, at any load (:meth:`_Bounds._link_ratio`).
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Set
@@ -135,12 +136,88 @@ class _Queue:
 
 
 @dataclass(slots=True)
+class _PortArrivals:
+    """The frames that the ports of a router bring under a load."""
+
+    model: RouterModel
+    load: OfferedLoad
+    graph: FlowGraph
+
+    def growth(self, each: Vector, shares: tuple[_Share, ...], rate_pps: float) -> Iterator[tuple[Vector, Vector]]:
+        """Yield bounds ``c + t·Λ`` of the logarithm of the moment-generating function of what t seconds bring.
+
+        ``each``: that of one frame, over a grid; ``shares``: the frames that count.
+        """
+        if self.load.arrivals.kind == "poisson":
+            begin, growth = each.copy(), np.zeros_like(each)
+            for port, share in zip(self.by_port(), shares, strict=True):
+                begin = begin + share.excess_frames * each
+                growth = growth + rate_pps * port * share.ratio * np.expm1(each)
+            yield begin, growth
+        for envelope in self.envelopes(rate_pps):
+            begin, growth = np.zeros_like(each), np.zeros_like(each)
+            for (burst, pace_pps), share in zip(envelope, shares, strict=True):
+                if share.ratio <= 0.0:
+                    continue
+                counted = share.ratio * each if self.is_in_order else np.log1p(share.ratio * np.expm1(each))
+                begin = begin + burst * counted + share.excess_frames * each
+                growth = growth + pace_pps * counted
+            yield begin, growth
+
+    def envelopes(self, rate_pps: float) -> Iterator[list[tuple[float, float]]]:
+        """Yield, by port, pairs of a burst and a pace: t seconds bring at most ``burst + pace·t`` frames."""
+        arrivals, sizes = self.load.arrivals, self.load.frames.share_by_bytes
+        paced: list[tuple[float, float]] = []
+        lines: list[tuple[float, float]] = []
+        for port, share in zip(self.model.ports, self.by_port(), strict=True):
+            longest_s = 1.0 / line_rate_pps(port.link_bps, max(sizes))
+            shortest_s = 1.0 / line_rate_pps(port.link_bps, min(sizes))
+            intended_pps = rate_pps * share
+            pace_pps = intended_pps * (arrivals.peak_ratio if arrivals.kind == "on_off" else 1.0)
+            burst = arrivals.burst_frames if arrivals.kind == "bursts" else 1.0
+            lines.append((1.0, 1.0 / shortest_s) if share > 0.0 else (0.0, 0.0))
+            if share <= 0.0:
+                paced.append((0.0, 0.0))
+            elif pace_pps * longest_s > 1.0:
+                paced.append(lines[-1])
+            else:
+                # A frame counts once it is whole: large ones later than small ones.
+                later = pace_pps * (longest_s - shortest_s) if arrivals.kind != "bursts" else 0.0
+                paced.append((burst + later, pace_pps))
+        if arrivals.kind != "poisson":
+            yield paced
+        yield lines
+
+    def by_port(self) -> list[float]:
+        """Return the share of the offered frames by port."""
+        shares: list[float] = self.graph.by_port(self.graph.share).tolist()
+        return shares
+
+    @property
+    def is_staggered(self) -> bool:
+        """Whether all ports together bring frames at equal gaps, but for their transmission times."""
+        used = [(port.link_bps, share) for port, share in zip(self.model.ports, self.by_port(), strict=True) if share]
+        is_even = max(share for _, share in used) <= min(share for _, share in used) * (1.0 + 1e-9)
+        return self.load.arrivals.kind == "cbr" and is_even and len({link_bps for link_bps, _ in used}) == 1
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether flows and targets take turns, instead of being drawn."""
+        weights = {flow.weight for flow in self.load.flows.flows}
+        return len(weights) == 1 and all(task.route.kind != "random" for task in self.model.tasks)
+
+
+@dataclass(slots=True)
 class _Bounds:
     """What all queues of a router under a load have in common."""
 
     model: RouterModel
     load: OfferedLoad
     graph: FlowGraph
+    arrivals: _PortArrivals = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        self.arrivals = _PortArrivals(self.model, self.load, self.graph)
 
     def queues(self) -> Iterator[_Queue]:
         """Yield the queues that frames visit."""
@@ -172,7 +249,9 @@ class _Bounds:
 
     def _rate_pps(self, around: _Surroundings, rate_pps: float) -> float:
         """Return the rate of the frames with work in the surroundings, frames/s."""
-        return sum(rate_pps * port * share.ratio for port, share in zip(self._by_port(), around.shares, strict=True))
+        return sum(
+            rate_pps * port * share.ratio for port, share in zip(self.arrivals.by_port(), around.shares, strict=True)
+        )
 
     def lost_ratio(self, around: _Surroundings, rate_pps: float, room_frames: int) -> float:
         """Return a bound of the share of frames that come after ``room_frames`` others of one busy period.
@@ -198,13 +277,13 @@ class _Bounds:
             frame = np.log1p(around.theta / max(rate, 1e-300))
             excess = sum(share.excess_frames for share in around.shares)
             yield excess * frame, around.work - frame
-        for envelope in self._envelopes(rate_pps):
+        for envelope in self.arrivals.envelopes(rate_pps):
             burst = pace_pps = 0.0
             for (most, pace), share in zip(envelope, around.shares, strict=True):
                 if share.ratio > 0.0:
-                    ratio, excess = (share.ratio, share.excess_frames) if self._is_in_order else (1.0, 0.0)
+                    ratio, excess = (share.ratio, share.excess_frames) if self.arrivals.is_in_order else (1.0, 0.0)
                     burst, pace_pps = burst + ratio * most + excess, pace_pps + ratio * pace
-            if self._is_staggered and all(share.ratio in {0.0, 1.0} for share in around.shares):
+            if self.arrivals.is_staggered and all(share.ratio in {0.0, 1.0} for share in around.shares):
                 burst -= sum(share.ratio for share in around.shares) - 1.0
             gap_s = 1.0 / max(pace_pps, 1e-300)
             yield around.theta * (burst - 1.0) * gap_s, around.work - around.theta * gap_s
@@ -213,7 +292,7 @@ class _Bounds:
         """Return a time that a busy period of the surroundings exceeds with the chance ``e^-rare`` at most, s."""
         longest_s = math.inf
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            for begin, growth in self._growth(around.work, around.shares, rate_pps):
+            for begin, growth in self.arrivals.growth(around.work, around.shares, rate_pps):
                 spare = around.theta - growth
                 times_s = np.where(spare > 0.0, (begin + rare) / spare, np.inf)
                 longest_s = min(longest_s, float(np.nanmin(times_s)))
@@ -225,78 +304,16 @@ class _Bounds:
             return math.inf
         z = np.geomspace(1e-3, 60.0, _GRID)
         most = math.inf
-        for begin, growth in self._growth(z, shares, rate_pps):
+        for begin, growth in self.arrivals.growth(z, shares, rate_pps):
             with np.errstate(over="ignore", invalid="ignore"):
                 most = min(most, float(np.nanmin((begin + time_s * growth + rare) / z)))
-        if self._is_in_order:
-            for envelope in self._envelopes(rate_pps):
+        if self.arrivals.is_in_order:
+            for envelope in self.arrivals.envelopes(rate_pps):
                 counted = 0.0
                 for (burst, pace_pps), share in zip(envelope, shares, strict=True):
                     counted += share.ratio * (burst + pace_pps * time_s) + share.excess_frames
                 most = min(most, counted)
         return most
-
-    def _growth(self, each: Vector, shares: tuple[_Share, ...], rate_pps: float) -> Iterator[tuple[Vector, Vector]]:
-        """Yield bounds ``c + t·Λ`` of the logarithm of the moment-generating function of what t seconds bring.
-
-        ``each``: that of one frame, over a grid; ``shares``: the frames that count.
-        """
-        if self.load.arrivals.kind == "poisson":
-            begin, growth = each.copy(), np.zeros_like(each)
-            for port, share in zip(self._by_port(), shares, strict=True):
-                begin = begin + share.excess_frames * each
-                growth = growth + rate_pps * port * share.ratio * np.expm1(each)
-            yield begin, growth
-        for envelope in self._envelopes(rate_pps):
-            begin, growth = np.zeros_like(each), np.zeros_like(each)
-            for (burst, pace_pps), share in zip(envelope, shares, strict=True):
-                if share.ratio <= 0.0:
-                    continue
-                counted = share.ratio * each if self._is_in_order else np.log1p(share.ratio * np.expm1(each))
-                begin = begin + burst * counted + share.excess_frames * each
-                growth = growth + pace_pps * counted
-            yield begin, growth
-
-    def _envelopes(self, rate_pps: float) -> Iterator[list[tuple[float, float]]]:
-        """Yield, by port, pairs of a burst and a pace: t seconds bring at most ``burst + pace·t`` frames."""
-        arrivals, sizes = self.load.arrivals, self.load.frames.share_by_bytes
-        paced: list[tuple[float, float]] = []
-        lines: list[tuple[float, float]] = []
-        for port, share in zip(self.model.ports, self._by_port(), strict=True):
-            longest_s = 1.0 / line_rate_pps(port.link_bps, max(sizes))
-            shortest_s = 1.0 / line_rate_pps(port.link_bps, min(sizes))
-            intended_pps = rate_pps * share
-            pace_pps = intended_pps * (arrivals.peak_ratio if arrivals.kind == "on_off" else 1.0)
-            burst = arrivals.burst_frames if arrivals.kind == "bursts" else 1.0
-            lines.append((1.0, 1.0 / shortest_s) if share > 0.0 else (0.0, 0.0))
-            if share <= 0.0:
-                paced.append((0.0, 0.0))
-            elif pace_pps * longest_s > 1.0:
-                paced.append(lines[-1])
-            else:
-                # A frame counts once it is whole: large ones later than small ones.
-                later = pace_pps * (longest_s - shortest_s) if arrivals.kind != "bursts" else 0.0
-                paced.append((burst + later, pace_pps))
-        if arrivals.kind != "poisson":
-            yield paced
-        yield lines
-
-    def _by_port(self) -> list[float]:
-        shares: list[float] = self.graph.by_port(self.graph.share).tolist()
-        return shares
-
-    @property
-    def _is_staggered(self) -> bool:
-        """Whether all ports together bring frames at equal gaps, but for their transmission times."""
-        used = [(port.link_bps, share) for port, share in zip(self.model.ports, self._by_port(), strict=True) if share]
-        is_even = max(share for _, share in used) <= min(share for _, share in used) * (1.0 + 1e-9)
-        return self.load.arrivals.kind == "cbr" and is_even and len({link_bps for link_bps, _ in used}) == 1
-
-    @property
-    def _is_in_order(self) -> bool:
-        """Whether flows and targets take turns, instead of being drawn."""
-        weights = {flow.weight for flow in self.load.flows.flows}
-        return len(weights) == 1 and all(task.route.kind != "random" for task in self.model.tasks)
 
     def _shares(self, ratio: Vector) -> tuple[_Share, ...]:
         """Return, by port, the share of the frames that count; ``ratio``: that of each stream."""

@@ -213,11 +213,7 @@ def solve_fluid(
         granted = sharing.served(wanted, frame_s)
         if windows is not None:
             # Frames inside a window wait for each other and are not lost: the window takes in the rate through it.
-            window_rates = windows.rates_through(np.array([wanted[index] for index in windows.enter]))
-            for index in windows.inside:
-                granted[index] = wanted[index]
-            for index, rate in zip(windows.enter, window_rates.pps.tolist(), strict=True):
-                granted[index] = rate
+            window_rates = _grant_in_windows(windows, wanted, granted)
         short = [rate < want * (1.0 - 1e-12) for rate, want in zip(granted, wanted, strict=True)]
         busy = sharing.busy(granted, short, factor, switching)
         new_factor = mean_contention(contended, busy, count)
@@ -266,11 +262,7 @@ def solve_fluid(
     # ``busy`` lacks pools that no frame reaches.
     busy_units = {pool.name: np.array(busy.get(pool.name, [0.0] * count)) for pool in model.pools}
     if windows is not None and window_rates is not None:
-        for name, index, held in zip(
-            windows.pools, windows.enter, window_rates.pps * window_rates.residence_s, strict=True
-        ):
-            units = next(need.units for need in tasks[index].needs)
-            busy_units[name][index] = min(float(held) * units, float(model.pool(name).units))
+        _hold_in_windows(model, tasks, windows, window_rates, busy_units)
     return Fluid(
         model=model,
         load=load,
@@ -291,6 +283,30 @@ def solve_fluid(
         windows=windows,
         window_rates=window_rates,
     )
+
+
+def _grant_in_windows(windows: Windows, wanted: list[float], granted: list[float]) -> WindowRates:
+    """Grant the task units of windows the rates that pass through them, and return these; ``wanted``: by task unit."""
+    window_rates = windows.rates_through(np.array([wanted[index] for index in windows.enter]))
+    for index in windows.inside:
+        granted[index] = wanted[index]
+    for index, rate in zip(windows.enter, window_rates.pps.tolist(), strict=True):
+        granted[index] = rate
+    return window_rates
+
+
+def _hold_in_windows(
+    model: RouterModel,
+    tasks: tuple[TaskUnit, ...],
+    windows: Windows,
+    window_rates: WindowRates,
+    busy_units: dict[str, Vector],
+) -> None:
+    """Count units as busy where windows begin for as long as frames are inside the windows."""
+    held_frames = window_rates.pps * window_rates.residence_s
+    for name, index, held in zip(windows.pools, windows.enter, held_frames, strict=True):
+        units = next(need.units for need in tasks[index].needs)
+        busy_units[name][index] = min(float(held) * units, float(model.pool(name).units))
 
 
 def intended_of(graph: FlowGraph, load: OfferedLoad, *, overload: bool) -> float:

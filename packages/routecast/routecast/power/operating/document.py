@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from routecast.evaluate.plain import pick, plain
+from routecast.evaluate.plain import plain
 from routecast.load.offered import OfferedLoad
 from routecast.load.series import TrafficSeries
 from routecast.power.operating._search import CheckResult, EvaluatedSetting, SearchResult
@@ -98,7 +98,15 @@ def day_document(plan: DayPlan, machine: TunableRouter, series: TrafficSeries) -
             {
                 "name": course.name,
                 "settings": [str(setting) for setting in course.settings],
-                **pick(course, "power_w", "energy_j", "switchings", "switching_j", "missed_steps=missed"),
+                **plain(
+                    {
+                        "power_w": course.power_w,
+                        "energy_j": course.energy_j,
+                        "switchings": course.switchings,
+                        "switching_j": course.switching_j,
+                        "missed_steps": course.missed,
+                    }
+                ),
             }
             for course in (plan.plan, plan.per_step, plan.always)
         ],
@@ -152,7 +160,7 @@ def _check_document(check: CheckResult, targets: tuple[Target, ...]) -> dict[str
         return {"mean": plain(estimate[0]), "interval": plain(estimate[1:])}
 
     return {
-        **pick(check, "is_met", "replications", "duration_s"),
+        **plain({"is_met": check.is_met, "replications": check.replications, "duration_s": check.duration_s}),
         "power_w": interval(check.power_w),
         **{_value_key(target): interval(value) for target, value in zip(targets, check.values, strict=True)},
     }

@@ -13,11 +13,10 @@ from functools import partial
 from hashlib import sha256
 from itertools import islice, pairwise
 from statistics import fmean
-from typing import Any, ClassVar
+from typing import Any
 
 from routecast.evaluate.executor import Submit, process_pool
 from routecast.evaluate.ledger import Columns, Ledger
-from routecast.evaluate.plain import pick
 from routecast.quantity import format_pps
 from routecast.quantity.comparison import ComparedRow
 from routecast.router.variants import vary
@@ -69,12 +68,21 @@ BUSY_RATIO = 0.95
 class ComparedRate(ComparedRow[StatedRate]):
     """A stated rate of a figure and the simulated one, frames per second."""
 
-    SUMMARY: ClassVar = (
-        *("figure", "curve=conditions.curve", "at=conditions.at", "side=conditions.side", "where=conditions.place"),
-        *("calibrates", "stated_pps=stated", "found_pps=predicted", "error_ratio"),
-    )
-
     figure: str
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "figure": self.figure,
+            "curve": self.conditions.curve,
+            "at": self.conditions.at,
+            "side": self.conditions.side,
+            "where": self.conditions.place,
+            "calibrates": self.calibrates,
+            "stated_pps": self.stated,
+            "found_pps": self.predicted,
+            "error_ratio": self.error_ratio,
+        }
 
     @property
     def missed_by(self) -> float:
@@ -88,25 +96,39 @@ class ComparedRate(ComparedRow[StatedRate]):
 class PassedShares:
     """The share of each flow that passes, as stated and as simulated."""
 
-    SUMMARY: ClassVar = (
-        *("figure", "curve=passing.curve", "at=passing.at", "stated=passing.ratios", "found=ratios"),
-        "where=passing.place",
-    )
-
     figure: str
     passing: Passing
     ratios: tuple[float, ...]
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "figure": self.figure,
+            "curve": self.passing.curve,
+            "at": self.passing.at,
+            "stated": self.passing.ratios,
+            "found": self.ratios,
+            "where": self.passing.place,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternRates:
     """The forwarded rates of a curve under other patterns of flows."""
 
-    SUMMARY: ClassVar = ("figure", "curve=patterns.curve", "at=patterns.at", "says=patterns.says", "forwarded=by_name")
-
     figure: str
     patterns: Patterns
     forwarded_pps: tuple[float, ...]
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "figure": self.figure,
+            "curve": self.patterns.curve,
+            "at": self.patterns.at,
+            "says": self.patterns.says,
+            "forwarded": self.by_name,
+        }
 
     @property
     def by_name(self) -> list[dict[str, object]]:
@@ -121,10 +143,12 @@ class PatternRates:
 class FigureResult:
     """A figure with the simulated points of its curves, by name."""
 
-    SUMMARY: ClassVar = ("name=figure.name", "title=figure.title", "curves=named_curves")
-
     figure: FigureTable
     curves: Mapping[str, tuple[SimulatedPoint, ...]]
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {"name": self.figure.name, "title": self.figure.title, "curves": self.named_curves}
 
     @property
     def named_curves(self) -> list[dict[str, object]]:
@@ -150,8 +174,15 @@ class CurveResult(StudyResult[CurveStudy]):
     statements: tuple[Statement, ...] = ()
 
     def _findings(self) -> dict[str, object]:
-        optional = [name for name in ("left_out", "patterns") if getattr(self, name)]
-        return pick(self, "calibrated", "figures", "stated=compared", *optional, "passing=passed", "statements")
+        return {
+            "calibrated": self.calibrated,
+            "figures": self.figures,
+            "stated": self.compared,
+            **({"left_out": self.left_out} if self.left_out else {}),
+            **({"patterns": self.patterns} if self.patterns else {}),
+            "passing": self.passed,
+            "statements": self.statements,
+        }
 
 
 def compared(figures: Sequence[FigureResult]) -> tuple[ComparedRate, ...]:

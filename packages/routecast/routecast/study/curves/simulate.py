@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from routecast.errors import FitProblem
 from routecast.evaluate.ledger import Row
@@ -190,8 +190,6 @@ Simulation = Callable[[FigureTable, Curve, Sequence[float], Setting], list[Simul
 class Calibrated:
     """A calibrated cost in seconds, its paths, and the stated and simulated rate."""
 
-    SUMMARY: ClassVar = ("figure", "curve", "paths", "value_s", "stated_pps", "found_pps=simulated_pps", "where")
-
     figure: str
     curve: str
     paths: tuple[str, ...]
@@ -199,6 +197,18 @@ class Calibrated:
     stated_pps: float
     simulated_pps: float
     where: str
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "figure": self.figure,
+            "curve": self.curve,
+            "paths": self.paths,
+            "value_s": self.value_s,
+            "stated_pps": self.stated_pps,
+            "found_pps": self.simulated_pps,
+            "where": self.where,
+        }
 
 
 def calibrating(study: CurveStudy) -> list[tuple[FigureTable, Curve, StatedRate]]:
@@ -276,16 +286,27 @@ def _calibrated(
 class LeftOutRate(ComparedRow[StatedRate]):
     """A stated rate that is left out, the cost that the other rates set, and the rate that follows from this cost."""
 
-    SUMMARY: ClassVar = (
-        *("figure", "curve=conditions.curve", "at=conditions.at", "where=conditions.place", "paths", "value_s"),
-        *("is_at_end", "others", "stated_pps=stated", "found_pps=predicted", "error_ratio"),
-    )
-
     figure: str
     paths: tuple[str, ...]
     value_s: float
     is_at_end: bool
     others: int
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "figure": self.figure,
+            "curve": self.conditions.curve,
+            "at": self.conditions.at,
+            "where": self.conditions.place,
+            "paths": self.paths,
+            "value_s": self.value_s,
+            "is_at_end": self.is_at_end,
+            "others": self.others,
+            "stated_pps": self.stated,
+            "found_pps": self.predicted,
+            "error_ratio": self.error_ratio,
+        }
 
 
 def left_out_count(study: CurveStudy) -> int:

@@ -10,11 +10,10 @@ from datetime import date
 from functools import lru_cache, partial
 from itertools import chain, product
 from statistics import fmean
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from routecast.calibration.score import Prediction
 from routecast.evaluate.ledger import Columns, Row
-from routecast.evaluate.plain import pick
 from routecast.evaluate.points import Point, read_router_points
 from routecast.evaluate.protocol import Evaluator
 from routecast.load.arrivals import Arrivals
@@ -125,23 +124,42 @@ class TableRow(Prediction):
     ``stated`` is the rate of the reported model.
     """
 
-    SUMMARY: ClassVar = (
-        *("cores=point.cores", "flows=point.flows", "frame_bytes=point.frame_bytes", "frames"),
-        *("link_bps=point.link_bps", "ports=point.ports", "nic_cap_pps=point.nic_cap_pps"),
-        *("solved_pps", "simulated_pps", "low_pps", "high_pps", "limit", "contention_ratio"),
-        *("baseline_pps", "baseline_simulated_pps"),
-    )
-    COMPARED: ClassVar = (
-        *SUMMARY,
-        *("measured_pps=measured", "reported_pps=stated", "calibrates", "error_ratio", "covered=is_covered"),
-    )
-    """The summary of a row with a measured rate."""
-
     solved_pps: float
     simulated_pps: float
     contention_ratio: float
     baseline_pps: float = math.nan
     baseline_simulated_pps: float = math.nan
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "cores": self.point.cores,
+            "flows": self.point.flows,
+            "frame_bytes": self.point.frame_bytes,
+            "frames": self.frames,
+            "link_bps": self.point.link_bps,
+            "ports": self.point.ports,
+            "nic_cap_pps": self.point.nic_cap_pps,
+            "solved_pps": self.solved_pps,
+            "simulated_pps": self.simulated_pps,
+            "low_pps": self.low_pps,
+            "high_pps": self.high_pps,
+            "limit": self.limit,
+            "contention_ratio": self.contention_ratio,
+            "baseline_pps": self.baseline_pps,
+            "baseline_simulated_pps": self.baseline_simulated_pps,
+        }
+
+    def compared_entries(self) -> dict[str, object]:
+        """Return the entries of the summary of a row with a measured rate."""
+        return {
+            **self.plain_entries(),
+            "measured_pps": self.measured,
+            "reported_pps": self.stated,
+            "calibrates": self.calibrates,
+            "error_ratio": self.error_ratio,
+            "covered": self.is_covered,
+        }
 
     @property
     def setting(self) -> LineSetting:
@@ -172,12 +190,6 @@ class LinksFilled:
     scenario, or 0. ``…_baseline_…`` is the throughput by the baseline's law.
     """
 
-    SUMMARY: ClassVar = (
-        *("scenario", "frame_bytes", "frames", "stated_flows", "fewer_flows", "most_flows", "links_l1_bps"),
-        *("model_flows=predicted_flows", "baseline_flows", "fewer_model_l1_bps=fewer_predicted_l1_bps"),
-        *("fewer_baseline_l1_bps", "stated_model_l1_bps=stated_predicted_l1_bps", "stated_baseline_l1_bps"),
-    )
-
     scenario: str
     frame_bytes: float
     frames: str
@@ -191,6 +203,24 @@ class LinksFilled:
     fewer_baseline_l1_bps: float
     stated_predicted_l1_bps: float
     stated_baseline_l1_bps: float
+
+    def plain_entries(self) -> dict[str, object]:
+        """Return the entries of the summary."""
+        return {
+            "scenario": self.scenario,
+            "frame_bytes": self.frame_bytes,
+            "frames": self.frames,
+            "stated_flows": self.stated_flows,
+            "fewer_flows": self.fewer_flows,
+            "most_flows": self.most_flows,
+            "links_l1_bps": self.links_l1_bps,
+            "model_flows": self.predicted_flows,
+            "baseline_flows": self.baseline_flows,
+            "fewer_model_l1_bps": self.fewer_predicted_l1_bps,
+            "fewer_baseline_l1_bps": self.fewer_baseline_l1_bps,
+            "stated_model_l1_bps": self.stated_predicted_l1_bps,
+            "stated_baseline_l1_bps": self.stated_baseline_l1_bps,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,18 +279,30 @@ class TablesResult(StudyResult[Study]):
         return {
             "law": self.law,
             "hypotheses": [
-                pick(fitted, "name=law.name", "formula=law.formula", "weight_ratio=weight")
+                {"name": fitted.law.name, "formula": fitted.law.formula, "weight_ratio": fitted.weight}
                 for fitted in self.hypotheses
             ],
-            "parameters": [pick(parameter, "*", "-standard_error") for parameter in self.parameters],
+            "parameters": [
+                {
+                    "name": parameter.name,
+                    "value": parameter.value,
+                    "low": parameter.low,
+                    "high": parameter.high,
+                    "unit": parameter.unit,
+                    "meaning": parameter.meaning,
+                }
+                for parameter in self.parameters
+            ],
             "held_out": {"coverage_ratio": self.coverage_ratio, "errors": self.errors()},
             "all_points": {"errors": self.errors_everywhere()},
             "calibrating": [
                 {"flows": point.flows, "frame_bytes": int(point.frame_bytes), "throughput_pps": point.throughput_pps}
                 for point in self.calibrating
             ],
-            "rows": [pick(row, *TableRow.COMPARED) for row in self.comparisons],
-            **pick(self, "scenarios", *(("links_filled", "statements") if self.statements else ()), "next_points"),
+            "rows": [row.compared_entries() for row in self.comparisons],
+            "scenarios": self.scenarios,
+            **({"links_filled": self.links_filled, "statements": self.statements} if self.statements else {}),
+            "next_points": self.next_points,
             "calibrations": [self.recipe.to_json()] if self.recipe else [],
         }
 

@@ -126,7 +126,7 @@ def _run(stage: Stage, throughput_pps: float) -> tuple[BackToBackRow]:
 
 def _stated(rows: Sequence[BackToBackRow], profile: Profile, streams: Sequence[Stream], medium: str) -> dict[str, str]:
     """Return the search and its inputs (RFC 9004 sec. 6)."""
-    settings: BackToBackProfile = profile.back_to_back
+    settings = profile.back_to_back
     algorithm = (
         f"TST009 binary search with loss verification: bursts at the maximum rate of up to {settings.longest:g} s; "
         f"a burst that loses at most {settings.verify_below:.0%} is sent again up to {settings.verify_losses} times; "

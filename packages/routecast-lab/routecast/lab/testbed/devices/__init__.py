@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 
 from routecast.errors import FileProblem, Problem
-from routecast.evaluate.plain import pick, plain
+from routecast.evaluate.plain import plain
 from routecast.lab.testbed.devices.options import read_options
 from routecast.lab.testbed.dut_host import Device
 from routecast.quantity.did_you_mean import did_you_mean
@@ -88,5 +88,7 @@ def device_entry(device: Device) -> dict[str, object]:
         {"name": field.name, "default": field.default, "meaning": field.metadata.get("text", "")}
         for field in fields(device.options)
     ]
-    facts = pick(device, "name", "title", "layer", "reset_kinds")
+    facts = plain(
+        {"name": device.name, "title": device.title, "layer": device.layer, "reset_kinds": device.reset_kinds}
+    )
     return {**facts, "options": options, "missing": plain(device.missing())}

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from routecast.errors import EnvironmentProblem, ModelProblem, Problem
-from routecast.evaluate.plain import pick
+from routecast.evaluate.plain import plain
 from routecast.hardware.probe_facts import native
 from routecast.lab.testbed.cachegrind import added_events
 from routecast.load.frames import RFC2544_FRAME_BYTES, FrameMix
@@ -455,7 +455,30 @@ class Characterisation:
             "capture": str(case.capture) if case.capture else None,
             "content": None if case.capture else case.content,
             "seed": case.seed,
-            **pick(self, "*", "-case"),
+            **plain(
+                {
+                    "entries": self.entries,
+                    "sizes": self.sizes,
+                    "mean": self.mean,
+                    "fit": self.fit,
+                    "packets": self.packets,
+                    "complete": self.complete,
+                    "static_instructions": self.static_instructions,
+                    "code_bytes": self.code_bytes,
+                    "packet_lines": self.packet_lines,
+                    "other_lines": self.other_lines,
+                    "data_accesses": self.data_accesses,
+                    "other_accesses": self.other_accesses,
+                    "instruction_accesses": self.instruction_accesses,
+                    "cold_misses": self.cold_misses,
+                    "misses": self.misses,
+                    "tempo": self.tempo,
+                    "held": self.held,
+                    "skipped": self.skipped,
+                    "cut": self.cut,
+                    "more": self.more,
+                }
+            ),
         }
 
 

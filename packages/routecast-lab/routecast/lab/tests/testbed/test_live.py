@@ -7,6 +7,7 @@ import urllib.request
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from testbed_fakes import FakeBed, FakeSnapshotReader, FakeTester
 
 from routecast.errors import EnvironmentProblem
@@ -43,10 +44,16 @@ def test_each_slice_is_reported_as_it_ends_and_the_sums_are_the_trials() -> None
     assert rates[0].loss_ratio == pytest.approx(1e-3)
     assert rates[0].describe().startswith("100 ms: 100 kpps offered, 99.9 kpps forwarded, 0.1 % lost, latency p50")
     assert not measurement.is_repetition
-    page = measurement.exposition()
-    assert f"routecast_measure_sent_frames_total {trial.offered_frames}" in page
-    assert f"routecast_measure_lost_frames_total {trial.dropped_frames}" in page
-    assert 'routecast_measure_latency_seconds{quantile="0.99"}' in page
+    families = {family.name: family for family in text_string_to_metric_families(measurement.exposition())}
+    kinds = dict.fromkeys(("sent_frames", "received_frames", "lost_frames"), "counter")
+    kinds |= dict.fromkeys(("offered_pps", "forwarded_pps", "loss_ratio", "latency_seconds"), "gauge")
+    assert {name.removeprefix("routecast_measure_"): family.type for name, family in families.items()} == kinds
+    values = {name: [sample.value for sample in family.samples] for name, family in families.items()}
+    assert values["routecast_measure_sent_frames"] == [trial.offered_frames]
+    assert values["routecast_measure_lost_frames"] == [trial.dropped_frames]
+    assert values["routecast_measure_offered_pps"] == [rates[-1].offered_pps]
+    latency = families["routecast_measure_latency_seconds"].samples
+    assert [sample.labels for sample in latency] == [{"quantile": name} for name in ("0.5", "0.99", "0.999")]
 
 
 def test_a_trial_that_is_run_again_is_reported() -> None:

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from routecast.evaluate.plain import pick
 from routecast.load.series import DAY_S, TrafficSeries
 from routecast.load.series.reading import read_series
 from routecast.load.series.shapes import mean_day
@@ -129,10 +128,22 @@ class ClusterResult(StudyResult[ClusterStudy]):
                 }
                 for design in self.frontier
             ],
-            "mismatch": [pick(sample, "*", "-power_w") for sample in self.sampling_runs],
+            "mismatch": [
+                {
+                    "designed_s": sample.designed_s,
+                    "run_s": sample.run_s,
+                    "fleet": sample.fleet,
+                    "kwh_per_day": sample.kwh_per_day,
+                    "missed_ratio": sample.missed_ratio,
+                }
+                for sample in self.sampling_runs
+            ],
             "saving": [
                 {
-                    **pick(fleet, "design=design.name", "fleet=design.fleet", "energy_ratio", "switchings_ratio"),
+                    "design": fleet.design.name,
+                    "fleet": fleet.design.fleet,
+                    "energy_ratio": fleet.energy_ratio,
+                    "switchings_ratio": fleet.switchings_ratio,
                     "algorithms": [self._saving(saving) for saving in fleet.savings],
                 }
                 for fleet in self.fleets

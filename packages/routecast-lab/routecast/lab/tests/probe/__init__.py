@@ -1,0 +1,1 @@
+"""The probe of a host: fits, noise, levels, refusals."""

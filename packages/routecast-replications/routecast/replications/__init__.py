@@ -1,0 +1,1 @@
+"""Replications: models of single published measurements, and the studies that put them beside what was measured."""

@@ -1,0 +1,387 @@
+"""How task units serve recorded frames: as known, as is likely, or as fast or as slow as they can."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from routecast.evaluate.solve._cost import slowest_over_mean
+from routecast.evaluate.solve._recording import CHUNK_FRAMES, PS, Floats, Instants, Recording
+from routecast.evaluate.solve._scheduling_shares import Component, served_at_once
+from routecast.evaluate.solve._unknown_shares import Absences
+from routecast.evaluate.solve._window_pace import station_pace_s
+from routecast.evaluate.solve.fluid import Fluid
+
+SURE = 3.0
+"""Standard deviations of random services that a queue is given less room for."""
+_RARE_QUANTILE = 0.99
+_BUSY_THREADS = 0.9
+"""Load of threads from which their turns, which the queues leave out, decide."""
+_MIN_ROOM = 8
+"""Places at shared units of which two queues can still bound the loss."""
+_WINDOW_ERROR = 0.03
+"""Error of the joint throughput of windows, chosen in sight of random traces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What is assumed of task units whose courses are only bounded.
+
+    ``extra``: 0 for the likely course; -1 and 1 for the fastest and the slowest. ``slow_from``: number of windows in a
+    row from which on they are slow, in the slowest course. ``is_pooled``: whether a queue also has room for all frames
+    that those before it may keep, in the fastest course.
+    """
+
+    extra: float = 0.0
+    slow_from: int = 0
+    is_pooled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """Inside of a window: the frames that it has room for, and the time that one of them takes alone, s.
+
+    A window of T frames that passes a frame each 1/P and holds a frame that is alone for R <= T/P is a single server
+    in front of a delay: the n-th frame leaves it at ``d_n = max(a_n + R, d_(n-1) + 1/P)``, and enters as soon as there
+    is room, at ``max(a_n, d_(n-T))``.
+    """
+
+    frames: int
+    alone_s: float
+
+    def entries(self, at: Instants, starts: Instants, latest: Instants) -> tuple[Instants, Instants]:
+        """Return when frames enter the window, and the latest starts for the frames that follow.
+
+        ``starts``: ``d_n - R``; ``latest``: those of up to T frames before.
+        """
+        all_starts = np.concatenate((latest, starts))
+        before = all_starts[: max(len(all_starts) - self.frames, 0)] + np.uint64(round(self.alone_s * PS))
+        entered = at.copy()
+        late = entered[len(entered) - len(before) :]
+        np.maximum(late, before, out=late)
+        return entered, all_starts[max(len(all_starts) - self.frames, 0) :]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStation:
+    """How a task unit serves: frames at once, seconds for each frame size, room for those that wait."""
+
+    servers: int
+    service_s: Floats
+    room: int
+    wakeup_s: float | None = None
+    """Wake-up of a server whose services interrupts start; None for others."""
+    slower: float = 1.0
+    """By how much its services are longer than its own work."""
+    inside: Inside | None = None
+    """What is behind the server where a window begins; None elsewhere."""
+
+
+class RecordedStations:
+    """The task units of a router in one course.
+
+    ``bounded``: task units whose courses are only bounded, and why; ``is_unbounded``: whether queues are so short that
+    the turns at shared units decide; ``before``: by task unit, those that its frames may have passed.
+    """
+
+    def __init__(
+        self, fluid: Fluid, recording: Recording, absences: Absences, overloaded: Fluid | None, course: Course
+    ) -> None:
+        self._fluid, self._recording, self._absences = fluid, recording, absences
+        self._overloaded, self._course = overloaded, course
+        self.before = _tasks_before(fluid)
+        self.bounded: dict[int, str] = {}
+        self.is_unbounded = False
+        self._doors = frozenset(fluid.windows.enter if fluid.windows is not None else ())
+        doors = [fluid.graph.tasks[door] for door in self._doors]
+        self._most_inside_frames = max((fluid.model.pool(door.needs[0].pool).units for door in doors), default=0)
+        """The most frames that may be inside a window."""
+        self._kept_frames: dict[int, int] = {}
+        """By bounded task unit: the most frames that it keeps where it is slow."""
+
+    def losing_depths(self, lost: Mapping[int, int]) -> set[int]:
+        """Return how many windows follow each other up to those that lose frames.
+
+        ``lost``: lost frames by task unit.
+        """
+        return {self._depth(door) for door in self._doors if lost.get(door, 0) > 0}
+
+    def _depth(self, door: int) -> int:
+        """Return how many windows follow each other before one."""
+        return max((self._depth(other) + 1 for other in self.before[door] & self._doors), default=0)
+
+    def _with_kept(self, index: int, room: int, kept_frames: int) -> int:
+        """Return the room of a queue in the fastest course, and note the frames that it may keep itself."""
+        if not self._course.is_pooled:
+            return room
+        self._kept_frames[index] = kept_frames
+        return room + sum(self._kept_frames.get(other, 0) for other in self.before[index])
+
+    def station(self, index: int, at: Instants) -> RecordedStation:
+        """Return how a task unit serves these frames."""
+        fluid, task, cost = self._fluid, self._fluid.graph.tasks[index], self._fluid.costs[index]
+        service_s = self._service_s(index, batch_frames=max(cost.batch_frames, 1))
+        limits = [served_at_once(task, max(len(part.units) // units, 1)) for part, units in fluid.uses[index]]
+        servers, room = max(min(limits, default=task.parallel), 1), task.queue_frames
+        why = _why_bounded(fluid, index)
+        if not why:
+            return self._plain(index, service_s, servers, room)
+        if fluid.windows is not None and index in fluid.windows.enter:
+            self.bounded[index] = why
+            return self._door(index, at, service_s, room)
+        if fluid.windows is not None and index in fluid.windows.inside:
+            # Frames inside a window have room at every task unit of it, if its queue is as long as the window.
+            self.is_unbounded |= task.queue_frames + 1 < self._most_inside_frames
+            return RecordedStation(servers, service_s, len(self._recording))
+        self.bounded[index] = why
+        if is_own(fluid, index):
+            # The services that a queue remembers: those of its places, or more near a full load.
+            remembered = min(1.0 / max(1.0 - self._absences.load[index], 1e-3) ** 2, len(at))
+            scatter = SURE * math.sqrt(max(task.service.squared_cv, 0.0) * max(room + servers, remembered))
+            away = _most_within(at, interruption_s(fluid, index)) + scatter
+            room = max(math.floor(room - max(self._course.extra, 0.0) * away), 1)
+            return self._plain(index, service_s, servers, room)
+        return self._bound_by_shared_units(index, at, service_s, servers, room)
+
+    def _service_s(self, index: int, *, batch_frames: float) -> Floats:
+        """Return the time of a task unit for a frame of each size, s."""
+        task, model = self._fluid.graph.tasks[index], self._fluid.model
+        frequency_hz = model.pool(task.needs[0].pool).frequency_hz if task.needs else None
+        times_s = [
+            task.service.mean_s(float(size), frequency_hz=frequency_hz, batch_frames=batch_frames)
+            for size in self._recording.sizes
+        ]
+        return np.array(times_s) * self._fluid.costs[index].slowdown
+
+    def _bound_by_shared_units(
+        self, index: int, at: Instants, service_s: Floats, servers: int, room: int
+    ) -> RecordedStation:
+        """Return how a task unit serves whose turns at shared units are not known."""
+        fluid, task, cost = self._fluid, self._fluid.graph.tasks[index], self._fluid.costs[index]
+        is_turn = fluid.steady is not None and self._absences.load[index] >= _BUSY_THREADS
+        self.is_unbounded |= room < _MIN_ROOM or is_turn
+        if self._course.extra < 0.0:
+            return RecordedStation(servers, service_s, self._with_kept(index, room, room))
+        slower = _slower(fluid, index)
+        if self._course.extra == 0.0:
+            slower = math.sqrt(slower)
+            return RecordedStation(servers, service_s * slower, room, slower=slower)
+        single_s = self._service_s(index, batch_frames=1)
+        service_s = np.maximum(service_s, single_s) * slower * slowest_over_mean(task, fluid.model, cost)
+        scatter = SURE * math.sqrt(max(task.service.squared_cv, 0.0) * (room + servers))
+        away_s = _idle_s(fluid, index) if _begins_chain(fluid, index) else self._away_s(index)
+        away = _most_within(at, away_s)
+        return RecordedStation(servers, service_s, max(math.floor(room - away - scatter), 0))
+
+    def _plain(self, index: int, service_s: Floats, servers: int, room: int) -> RecordedStation:
+        """Return a station whose frames alone decide its course, by its own server or by interrupts and polls."""
+        task, cost = self._fluid.graph.tasks[index], self._fluid.costs[index]
+        if task.activation.kind != "interrupt":
+            return RecordedStation(servers, service_s, room)
+        wakeup = task.activation.wakeup
+        bound = {-1.0: 0.05, 1.0: 0.95}.get(self._course.extra)
+        wakeup_s = cost.sleep_s if wakeup is None or bound is None else wakeup.quantile_s(bound)
+        return RecordedStation(servers, service_s - cost.batch_s / max(cost.batch_frames, 1), room, wakeup_s)
+
+    def _door(self, index: int, at: Instants, service_s: Floats, room: int) -> RecordedStation:
+        """Return where a window begins as a server that takes in frames as fast as all of the window does.
+
+        A window of T frames that passes P frames/s and holds a frame that is alone for R has taken in the frames that
+        wait less than R for the server, so T - PR more frames have room; see :class:`Inside`.
+
+        The pooled course, see :class:`Course`: the router holds no more frames before the end of a window than this
+        one and the windows before it may keep where they are slow, so all of them lose at least as many. With its own
+        room the fastest course is no bound: a slow window before it keeps frames that it would lose.
+        """
+        fluid = self._fluid
+        assert fluid.windows is not None
+        assert fluid.window_rates is not None
+        number = fluid.windows.enter.index(index)
+        extra = -1.0 if self._course.extra > 0.0 and self._depth(index) < self._course.slow_from else self._course.extra
+        fastest_pps = float(fluid.window_rates.max_pps[number])
+        slowest_pps = fastest_pps
+        if self._overloaded is not None and self._overloaded.window_rates is not None:
+            # In a burst all windows wait for the same memories.
+            slowest_pps = min(fastest_pps, float(self._overloaded.window_rates.max_pps[number]))
+        if not (math.isfinite(fastest_pps) and slowest_pps > 0.0):
+            return RecordedStation(1, service_s, room)
+        likely_pps = slowest_pps if self._recording.is_uneven else fastest_pps
+        fastest_pps, slowest_pps = fastest_pps / (1.0 - _WINDOW_ERROR), slowest_pps / (1.0 + _WINDOW_ERROR)
+        most_pps = {-1.0: fastest_pps, 1.0: slowest_pps}.get(extra, likely_pps)
+        sizes, weights = self._recording.sizes, self._recording.frames_by_size
+        own_s = float(np.average(service_s, weights=weights))
+        paced_s = np.full(len(service_s), 1.0 / most_pps)
+        station_s = station_pace_s(fluid, number, sizes, weights)
+        station_pps = 1.0 / max(float(np.average(station_s, weights=weights)), 1e-300)
+        if station_pps < most_pps:
+            most_pps, paced_s = station_pps, station_s
+        slowest_pps = min(slowest_pps, station_pps)
+        inside = self._inside(index, number, most_pps)
+        paced_s = paced_s / float(fluid.factor[index])
+        slower = float(np.average(paced_s, weights=weights)) / own_s if own_s > 0.0 else math.inf
+        entered = min(max(round(inside.alone_s * most_pps), 1), inside.frames)
+        room += inside.frames - {-1.0: 1, 1.0: inside.frames}.get(extra, entered)
+        if self._course.extra < 0.0:
+            waiting = _most_waiting(at, 1.0 / slowest_pps)
+            room = self._with_kept(index, room, min(waiting, room) if waiting > 1 else 0)
+        return RecordedStation(1, paced_s, room, slower=slower, inside=inside)
+
+    def _inside(self, index: int, number: int, most_pps: float) -> Inside:
+        """Return what is inside a window; a window that shares units with others has all of them at its fastest."""
+        windows = self._fluid.windows
+        assert windows is not None
+        frames = float(windows.units[number])
+        if self._course.extra < 0.0:
+            need = next(need for need in self._fluid.graph.tasks[index].needs if need.pool == windows.pools[number])
+            frames = self._fluid.model.pool(need.pool).units // need.units
+        alone_s = float(windows.demand_s[number].sum() + windows.delay_s[number])
+        return Inside(max(round(frames), 1), min(alone_s, frames / most_pps))
+
+    def _away_s(self, index: int) -> float:
+        away_s = self._absences.away_s[index]
+        return away_s if math.isfinite(away_s) else self._recording.duration_s
+
+
+def _why_bounded(fluid: Fluid, index: int) -> str:
+    """Return why the queue of a task unit is not all that decides its course; empty if it is."""
+    task, cost = fluid.graph.tasks[index], fluid.costs[index]
+    if fluid.steady is not None and (task.thread or task.holds_back or task.activation.kind == "thread"):
+        return "is a thread"
+    if fluid.windows is not None and (index in fluid.windows.inside or index in fluid.windows.enter):
+        return "is in a window"
+    if len(task.needs) > 1:
+        return "needs units of several pools at once"
+    for part, _ in fluid.uses[index]:
+        if len(part.members) > 1:
+            return f'shares units of pool "{part.pool.name}"'
+    if task.service.squared_cv > 0.0 or cost.scatter_s > 0.0:
+        return "has random services"
+    if task.needs and slowest_over_mean(task, fluid.model, cost) > 1.0 + 1e-9:
+        return "uses units that differ"
+    if task.activation.kind == "interrupt":
+        wakeup = task.activation.wakeup
+        is_known = wakeup is None or wakeup.is_constant
+        return "" if is_known and _is_alone(fluid, index) else "is activated by interrupts"
+    if cost.batch_s > 0.0:
+        return "pays a cost per batch"
+    return "has units that sleep" if cost.sleep_states else ""
+
+
+def is_own(fluid: Fluid, index: int) -> bool:
+    """Whether chance alone bounds a task unit: its units are its own, and all are alike."""
+    task = fluid.graph.tasks[index]
+    if fluid.windows is not None and (index in fluid.windows.inside or index in fluid.windows.enter):
+        return False
+    threaded = task.thread or task.holds_back or task.activation.kind == "thread"
+    if threaded or len(task.needs) > 1 or any(len(part.members) > 1 for part, _ in fluid.uses[index]):
+        return False
+    is_even = not task.needs or slowest_over_mean(task, fluid.model, fluid.costs[index]) <= 1.0 + 1e-9
+    polls = task.activation.kind == "interrupt"
+    return is_even and (_is_alone(fluid, index) if polls else fluid.costs[index].batch_s <= 0.0)
+
+
+def _is_alone(fluid: Fluid, index: int) -> bool:
+    """Whether a task unit has one server."""
+    task, uses = fluid.graph.tasks[index], fluid.uses[index]
+    limits = [served_at_once(task, max(len(part.units) // units, 1)) for part, units in uses]
+    return min(limits, default=task.parallel) == 1
+
+
+def _slower(fluid: Fluid, index: int) -> float:
+    """Return the time of the units for each served frame, with all that their other task units do for it."""
+    slower = 1.0
+    for part, units in fluid.uses[index]:
+        rates = fluid.rates.sum(axis=1)
+        own = float(rates[index]) * fluid.costs[index].busy_s * units
+        work = sum(float(rates[member]) * fluid.costs[member].busy_s * needed for member, needed in part.members)
+        if own > 0.0 and not _never_waits(fluid, index, part, units):
+            slower = max(slower, work / own)
+    return slower
+
+
+def _never_waits(fluid: Fluid, index: int, part: Component, units: int) -> bool:
+    """Whether all others together leave a task unit of one server the units that it needs of a pool."""
+    tasks, rates = fluid.graph.tasks, fluid.rates.sum(axis=1)
+    members = [(member, needed) for member, needed in part.members if rates[member] > 0.0 or member == index]
+    if fluid.steady is not None or fluid.windows is not None:
+        return False
+    are_plain = all(
+        tasks[member].activation.kind == "dedicated"
+        and _is_alone(fluid, member)
+        and not (tasks[member].pin and tasks[member].needs[0].pool == part.pool.name)
+        for member, _ in members
+    )
+    return are_plain and sum(needed for member, needed in members if member != index) + units <= len(part.units)
+
+
+def interruption_s(fluid: Fluid, index: int) -> float:
+    """Return how long an interruption of the units of a task unit hardly ever lasts longer than, s."""
+    pools = [fluid.model.pool(need.pool) for need in fluid.graph.tasks[index].needs]
+    lasting = [pool.interruptions.duration.quantile_s(_RARE_QUANTILE) for pool in pools if pool.interruptions]
+    return max(lasting, default=0.0)
+
+
+def _idle_s(fluid: Fluid, index: int) -> float:
+    """Return how long the unit of a task unit may idle or be interrupted although frames wait for it, s."""
+    costs = [fluid.costs[member] for part, _ in fluid.uses[index] for member, _ in part.members]
+    wakes_s = sum(cost.moderation_s + cost.sleep_s for cost in costs)
+    exits_s = max((exit_s for cost in costs for _, exit_s in cost.sleep_states), default=0.0)
+    return wakes_s + exits_s + interruption_s(fluid, index)
+
+
+def _begins_chain(fluid: Fluid, index: int) -> bool:
+    """Whether all work of a unit comes from the frames of one task unit and is ready as soon as that is done.
+
+    A frame that waits there has all of its work on the unit before it. The unfinished work then is at least that of
+    the waiting frames, and as a unit that has work never idles, it is no more than in a queue that serves each
+    frame with all of its work at once, in whichever order the unit serves. That queue so loses at least as many
+    frames.
+    """
+    uses, graph = fluid.uses[index], fluid.graph
+    if len(uses) != 1 or len(uses[0][0].units) != 1 or len(fluid.graph.tasks[index].needs) != 1:
+        return False
+    members = {member for member, _ in uses[0][0].members}
+    after = members - {index}
+    feeders = [
+        station
+        for station, edges in enumerate(graph.edges)
+        for node, fraction in edges
+        if node in after and (fraction > 0.0).any()
+    ]
+    return after.isdisjoint(graph.entry) and members.issuperset(feeders)
+
+
+def _tasks_before(fluid: Fluid) -> list[frozenset[int]]:
+    """Return by task unit those that its frames may have passed."""
+    passed: list[set[int]] = [set() for _ in range(fluid.graph.exit + 1)]
+    for index, edges in enumerate(fluid.graph.edges):
+        for node, fraction in edges:
+            if (fraction > 0.0).any():
+                passed[node] |= passed[index] | {index}
+    return [frozenset(tasks) for tasks in passed]
+
+
+def _most_waiting(at: Instants, gap_s: float) -> int:
+    """Return the most frames that wait for a server that begins one each gap and has room for all."""
+    gap_ps, most, free_ps = gap_s * PS, 0.0, 0.0
+    for begin in range(0, len(at), CHUNK_FRAMES):
+        at_ps = at[begin : begin + CHUNK_FRAMES].astype(np.float64)
+        done_ps = np.arange(len(at_ps)) * gap_ps
+        starts_ps = np.maximum.accumulate(np.maximum(at_ps - done_ps, free_ps)) + done_ps
+        most = max(most, float((starts_ps - at_ps).max()))
+        free_ps = float(starts_ps[-1]) + gap_ps
+    return math.ceil(most / gap_ps)
+
+
+def _most_within(at: Instants, time_s: float) -> int:
+    """Return the most frames that arrive within an interval of a length."""
+    if time_s <= 0.0 or not len(at):
+        return 0
+    length, most = np.uint64(min(time_s * PS, 2.0**62)), 0
+    for begin in range(0, len(at), CHUNK_FRAMES):
+        ends = np.searchsorted(at, at[begin : begin + CHUNK_FRAMES] + length, side="right")
+        most = max(most, int((ends - np.arange(begin, begin + len(ends))).max()))
+    return most
