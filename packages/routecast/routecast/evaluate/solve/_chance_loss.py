@@ -7,7 +7,6 @@ from functools import cached_property
 
 from routecast.evaluate._queueing import GIG1K, ServiceMix
 from routecast.evaluate.solve._arrivals import ArrivalProcess
-from routecast.evaluate.solve._burst_bounds import fitting_places
 from routecast.evaluate.solve._cost import slowest_over_mean
 from routecast.evaluate.solve._unknown_shares import SPREAD, Absences, absences_of
 from routecast.evaluate.solve.fluid import Fluid
@@ -39,6 +38,8 @@ class ChanceLoss:
     @cached_property
     def fitting(self) -> frozenset[int]:
         """Task units and ports whose queues certainly hold all frames, because no chance decides."""
+        from routecast.evaluate.solve._burst_bounds import fitting_places
+
         return fitting_places(self._fluid)
 
     def record(self, place: str, rate: float, loss_bound: float, why: str) -> None:

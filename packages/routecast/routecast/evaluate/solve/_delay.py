@@ -37,7 +37,6 @@ from routecast.evaluate.solve._chance_loss import ChanceLoss
 from routecast.evaluate.solve._cost import Cost, slowest_over_mean
 from routecast.evaluate.solve._limits import queue_in_window, window_notes
 from routecast.evaluate.solve._scheduling_shares import Component, served_at_once
-from routecast.evaluate.solve._size_dependent_loss import admitted_by_size
 from routecast.evaluate.solve._stations import (
     OVERLOADED,
     FullQueue,
@@ -651,6 +650,8 @@ class _DelayComputation:
         ):
             self.notes.append(f'"{task.name}": its loss is taken as the same for all frame sizes, an approximation')
             return ()
+        from routecast.evaluate.solve._size_dependent_loss import admitted_by_size
+
         room = servers + task.queue_frames
         ratio = admitted_by_size(fluid, arriving.spacing.origin, rate, mix, servers=servers, room=room)
         admitted = [share * size_ratio for share, size_ratio in zip(mix.shares, ratio, strict=True)]
