@@ -36,7 +36,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from routecast.errors import EnvironmentProblem, RoutecastError
-from routecast.evaluate.overload import measure_forwarding_rate
+from routecast.lab.benchmark.overload import measure_forwarding_rate
 from routecast.lab.benchmark.search import Probe, binary_search, verified
 from routecast.lab.benchmark.settings import GoalProfile
 from routecast.lab.benchmark.stage import Counts, InvalidTrial, counts_of

@@ -16,7 +16,7 @@ import sys
 from independent_throughput import offered, probe_of
 
 from routecast.errors import RoutecastError
-from routecast.evaluate.overload import measure_forwarding_rate
+from routecast.lab.benchmark.overload import measure_forwarding_rate
 from routecast.lab.benchmark.search import mlr_search
 from routecast.lab.benchmark.settings import GoalProfile
 from routecast.lab.testbed.opening import open_testbed

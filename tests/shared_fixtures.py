@@ -2,7 +2,7 @@
 
 Tiers are markers: ``make quick`` leaves out ``slow`` and ``wire``, ``make test`` leaves out ``thorough``,
 ``make test-thorough`` runs everything. See docs/CONTRIBUTING.md. The
-conftest.py of ``tests`` and that of ``python`` register this module.
+conftest.py of ``tests`` and that of ``packages/routecast`` register this module.
 """
 
 from __future__ import annotations

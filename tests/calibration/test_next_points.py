@@ -15,9 +15,9 @@ from routecast.calibration import fit
 from routecast.calibration.advice import AdviceQuestion, advise
 from routecast.calibration.next_points import interval_log_width, rank
 from routecast.calibration.replay import run_replay
-from routecast.calibration.until import measure_until
 from routecast.cli.run import run
 from routecast.evaluate.points import Layout, Point
+from routecast.lab.study.until import measure_until
 from routecast.load.frames import FrameMix
 from routecast.load.offered import IntendedRate
 

@@ -27,7 +27,7 @@ __all__ = ["CARRIED_SD", "Carry", "carried", "carry"]
 
 CARRIED_SD = 0.15
 """Standard deviation of the logarithm of the cost of a function's code over the sum of its operations, as in
-:mod:`routecast.calibration.refine`. Chosen, because no publication has rates of a function and probes of two hosts."""
+``routecast.lab.study.refine``. Chosen, because no publication has rates of a function and probes of two hosts."""
 
 
 @value

@@ -1,4 +1,4 @@
-"""Power models of routers, what they are fitted from, and energy metrics."""
+"""Power models of routers, and what they are fitted from."""
 
 from routecast.power.curve import FormPower, LinearPower, PiecewisePower
 from routecast.power.form import PUBLISHED_FORM, FormFunction, MonotoneForm, PolynomialForm, greatest_deviation

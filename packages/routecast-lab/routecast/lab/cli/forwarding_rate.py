@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from routecast.cli.console import data, print_json, print_trial, progress_bar, remark
 
 if TYPE_CHECKING:
-    from routecast.evaluate.overload import ForwardingRate
     from routecast.evaluate.points import Point
+    from routecast.lab.benchmark.overload import ForwardingRate
     from routecast.lab.testbed.measure import Measure
     from routecast.load.offered import OfferedLoad
 
@@ -61,7 +61,7 @@ def measure_rates(
     RoutecastError: the bed cannot be made, the load cannot be sent, or ``out`` cannot be written.
     """
     from routecast.errors import CriterionFailed
-    from routecast.evaluate.overload import measure_forwarding_rate
+    from routecast.lab.benchmark.overload import measure_forwarding_rate
     from routecast.lab.benchmark.points import append_point, measured_point
 
     documents, failures = [], []

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from routecast.calibration.refine import check_refinable, refine_file
 from routecast.cli.console import data, print_json, print_notes, print_table, print_trial, remark, share_bar
 from routecast.function.case import Case
+from routecast.lab.study.refine import check_refinable, refine_file
 from routecast.lab.testbed.function_run import count_function, run_function
 from routecast.lab.testbed.function_views import counts_table, runs_table
 

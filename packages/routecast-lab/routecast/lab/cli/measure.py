@@ -21,10 +21,10 @@ from routecast.lab.cli.forwarding_rate import FLOWS_OF_SEVERAL_CORES, core_count
 from routecast.progress import Progress, ShareProgress
 
 if TYPE_CHECKING:
-    from routecast.calibration.until import KnownRouter
     from routecast.evaluate.points import Point
     from routecast.evaluate.ramp import Ramp, RampResult
     from routecast.evaluate.trial import Trial
+    from routecast.lab.study.until import KnownRouter
     from routecast.lab.testbed.measure import Measure
     from routecast.lab.testbed.metrics_server import RunningMeasurement, SliceRates
     from routecast.load.offered import OfferedLoad
@@ -55,10 +55,10 @@ def run_until(
     Raises EnvironmentProblem: a trial stays invalid, or the tester reaches no overload; FileProblem: ``out`` cannot be
     read, or cannot be appended to.
     """
-    from routecast.calibration.until import measure_until
     from routecast.errors import EnvironmentProblem
-    from routecast.evaluate.overload import find_overload_pps
+    from routecast.lab.benchmark.overload import find_overload_pps
     from routecast.lab.benchmark.points import append_point, measured_point, point_of, points_before
+    from routecast.lab.study.until import measure_until
     from routecast.load.frames import RFC2544_FRAME_BYTES, FrameMix
 
     bed = evaluator.bed

@@ -19,8 +19,7 @@ from routecast.evaluate.trial import Trial, TrialPower
 from routecast.lab.benchmark.search import binary_search
 from routecast.lab.benchmark.settings import GoalProfile
 from routecast.lab.benchmark.stage import Counts, counts_of
-from routecast.load.offered import OfferedLoad
-from routecast.power.metrics import (
+from routecast.lab.power.metrics import (
     CORE_LOADS,
     EER_WEIGHTS,
     METRICS,
@@ -29,6 +28,7 @@ from routecast.power.metrics import (
     energy_efficiency_ratio_bit_per_j,
     proportionality_ratio,
 )
+from routecast.load.offered import OfferedLoad
 from routecast.power.model import NO_WATTS
 from routecast.quantity.schema import field, value
 

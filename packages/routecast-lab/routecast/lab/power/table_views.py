@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from routecast.lab.power.metrics import METRICS
 from routecast.lab.power.table import PowerTable
-from routecast.power.metrics import METRICS
 from routecast.quantity import format_bps, format_duration, format_pps, format_ratio
 from routecast.show.tables import Column, Table
 

@@ -12,9 +12,9 @@ from typing import Any, Literal, Protocol
 
 from routecast.errors import EnvironmentProblem
 from routecast.evaluate.ledger import Columns, Ledger, Row
-from routecast.evaluate.overload import NoOverload, find_overload_pps
 from routecast.evaluate.protocol import Described, Evaluator
 from routecast.evaluate.trial import Trial
+from routecast.lab.benchmark.overload import NoOverload, find_overload_pps
 from routecast.lab.study.document import Bed, Throughput, WireStudy
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import Any, Generic, TypeVar
 
-from routecast.calibration.work import FittedWork, WorkPoint, fit_work
 from routecast.errors import FitProblem
 from routecast.evaluate.ledger import Row
 from routecast.evaluate.protocol import Evaluator
@@ -29,6 +28,7 @@ from routecast.lab.study.measure import (
     load_of,
 )
 from routecast.lab.study.wakeup import QUANTILES, FittedWakeup, LatencyPoint, MakeRouter, fit_wakeup
+from routecast.lab.study.work import FittedWork, WorkPoint, fit_work
 from routecast.quantity.comparison import coverage_ratio, held_out
 from routecast.router.model import Interruptions, RandomTime, RouterModel
 from routecast.router.softirq import softirq

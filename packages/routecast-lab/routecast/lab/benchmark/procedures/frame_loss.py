@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from routecast.evaluate.overload import standard_error_ratio
+from routecast.lab.benchmark.overload import standard_error_ratio
 from routecast.lab.benchmark.procedures.procedure import (
     LOSS,
     LOSS_TRIAL,

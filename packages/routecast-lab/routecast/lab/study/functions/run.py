@@ -12,7 +12,6 @@ from itertools import product
 from statistics import median, stdev
 from typing import Any, Protocol
 
-from routecast.calibration.refine import refine
 from routecast.evaluate.ledger import Columns, Row, read_rows
 from routecast.function.catalogue import read_function
 from routecast.function.estimate import Estimate, estimate
@@ -20,6 +19,7 @@ from routecast.hardware.catalogue import read_hardware, write_hardware
 from routecast.hardware.model import Hardware, MeasuredFunction
 from routecast.hardware.probe_facts import is_of_this_machine, native
 from routecast.lab.study.functions.document import FunctionStudy
+from routecast.lab.study.refine import refine
 from routecast.load.popularity import Popularity
 from routecast.progress import ShareProgress
 from routecast.quantity.comparison import ComparedRow, ErrorSummary, held_out

@@ -10,10 +10,15 @@ import pytest
 from benchmark_fakes import Fluid, profile_with
 
 from routecast.errors import EnvironmentProblem, FileProblem
-from routecast.evaluate.overload import NoOverload, find_overload_pps, measure_forwarding_rate, standard_error_ratio
 from routecast.evaluate.points import Point, read_points
 from routecast.evaluate.trial import Moment, Trial
 from routecast.lab.benchmark import BenchmarkResult, plan_of, run_benchmark
+from routecast.lab.benchmark.overload import (
+    NoOverload,
+    find_overload_pps,
+    measure_forwarding_rate,
+    standard_error_ratio,
+)
 from routecast.lab.benchmark.points import (
     append_point,
     measured_point,

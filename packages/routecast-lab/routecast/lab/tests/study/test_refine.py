@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from routecast.calibration.refine import refine, unrefined
 from routecast.errors import FitProblem
 from routecast.function.catalogue import read_function
 from routecast.function.estimate import estimate
 from routecast.hardware.catalogue import read_hardware, write_hardware
 from routecast.hardware.formula import Formula
 from routecast.hardware.model import Access, Cpu, Hardware, MeasuredFunction, MemoryLevel, OperationCost
+from routecast.lab.study.refine import refine, unrefined
 
 SMALL, LARGE = {"mac": 1024}, {"mac": 16_777_216}
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
-from routecast.power.metrics import (
+from routecast.lab.power.metrics import (
     CORE_LOADS,
     EER_WEIGHTS,
     METRICS,

@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from routecast.calibration.work import FittedWork, WorkPoint, fit_work
 from routecast.errors import FitProblem
+from routecast.lab.study.work import FittedWork, WorkPoint, fit_work
 
 BASE_S, PER_WORK_S = 835e-9, 2.4e-9
 """A Linux forwarder and its slow-down loop, as measured on a virtual machine."""
