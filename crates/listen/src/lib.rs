@@ -17,6 +17,10 @@ type Report<'a> = dyn Fn(f64) -> ControlFlow<()> + Sync + 'a;
 
 /// Runs `work` without the interpreter lock. It reports its share, 0..1, and must end soon when that answers `Break`:
 /// after a signal or an exception in `progress`, which is then raised. `None` if it panicked.
+///
+/// # Errors
+///
+/// The exception of a signal's handler, or of `progress`.
 pub fn listen<T: Send>(
     py: Python<'_>,
     progress: Option<&Py<PyAny>>,
