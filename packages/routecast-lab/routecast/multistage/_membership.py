@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,6 +80,11 @@ class Membership:
     def by_number(self, number: int) -> Member | None:
         """Return a member by its number in the tables."""
         return next((member for member in self.members.values() if member.number == number), None)
+
+    def become(self, other: Membership) -> None:
+        """Hold what another membership holds; whoever knows this one sees it."""
+        for name in (each.name for each in fields(self)):
+            setattr(self, name, getattr(other, name))
 
     def write(self, path: Path) -> None:
         """Write the membership to disk, whole or not at all, before this returns."""

@@ -154,7 +154,7 @@ class Requests:
                     if name == "loss" and balancer is not None:
                         elements.set_balancer_loss(element, loss_in=loss_in, loss_out=loss_out)
                 except EnvironmentProblem:
-                    self._machine.membership = before
+                    self._machine.membership.become(before)
                     raise
                 if balancer is None:
                     elements.set_loss(self._machine.changes.member(element))
@@ -241,7 +241,7 @@ class Requests:
             try:
                 self._elements.do(change(time.monotonic()))
             except NotWritten:
-                self._machine.membership = before
+                self._machine.membership.become(before)
                 raise
 
     def trace(self, protocol: str, source: str, destination: str) -> dict[str, Any]:

@@ -174,7 +174,8 @@ class Appliance:
             raise EnvironmentProblem(
                 f"{self.name!r} is up from another file: take it down first, `routecast multistage down {self.name}`"
             )
-        membership = self._machine.membership = self._disk.read_membership()
+        membership = self._machine.membership
+        membership.become(self._disk.read_membership())
         expected = {*self.layout.base_namespaces(), *map(self.layout.netns, membership.members)}
         missing = sorted(expected - {*netns.names()})
         if missing:

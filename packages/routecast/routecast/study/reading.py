@@ -39,7 +39,10 @@ __all__ = [
 
 SUFFIX = ".study.toml"
 
-KINDS: Mapping[str, str] = {"tables": "Study", "curves": "CurveStudy"}
+KINDS: Mapping[str, str] = {
+    "tables": "Study",
+    "curves": "CurveStudy",  # rates against offered load
+}
 """The document class of each kind of this package; a file without ``kind`` has the first kind."""
 
 DEFAULT = next(iter(KINDS))

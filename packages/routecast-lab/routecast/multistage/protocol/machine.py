@@ -51,7 +51,7 @@ class Machine:
 
     def __init__(self, settings: MachineSettings, membership: Membership) -> None:
         self.settings = settings
-        self.membership = membership
+        self._membership = membership
         self.neighbours = NeighbourTable(settings.networks, own_macs=settings.own_macs, static=settings.static)
         self.schedule = Schedule()
         self.verdicts = Verdicts(membership, settings.balancers)
@@ -65,17 +65,22 @@ class Machine:
         self._has_seen = False
         self._now_s = 0.0
 
+    @property
+    def membership(self) -> Membership:
+        """The one membership, which all parts share: it changes in place (:meth:`Membership.become`)."""
+        return self._membership
+
     # ------------------------------------------------------------------ beginning
 
     def start(self, now_s: float) -> list[Action]:
         """Begin, or go on after an earlier process: put the table in force, take the role, look the hosts up."""
-        for name in self.membership.members:
+        for name in self._membership.members:
             self.members[name] = MemberWatch(seen_s=now_s)
         self.takeover.start(now_s)
         self.schedule.start(now_s)
         self.audit.start()
         self._now_s = now_s
-        actions = [*self.takeover.activate(self.membership.active, now_s), *self.verdicts.hand_over_all()]
+        actions = [*self.takeover.activate(self._membership.active, now_s), *self.verdicts.hand_over_all()]
         # Whether the tables are those of the epoch, the first audit says.
         return [*actions, *self.neighbours.start(self.settings.wanted, now_s)]
 
@@ -107,7 +112,7 @@ class Machine:
                 back.add(name)  # what it counted before it is back is no sign of now
                 watch.heard, watch.heard_answers = heard, view.answers
                 self.verdicts.forget_balancer(name)
-                if name == self.membership.active:  # its program may have begun anew, without verdicts
+                if name == self._membership.active:  # its program may have begun anew, without verdicts
                     self.verdicts.keep()
                 if had_seen:  # it may have missed another deadline
                     actions += self.changes.drains_again(name, now_s)
@@ -118,7 +123,7 @@ class Machine:
                 watch.heard_answers = view.answers
                 if any(view.answers):
                     # The active load balancer answered, and this one heard it.
-                    watch.sign_s = self.balancers[self.membership.active].sign_s = now_s
+                    watch.sign_s = self.balancers[self._membership.active].sign_s = now_s
             watch.down = view.down
         if back:
             actions += self.verdicts.hand_over_all()
@@ -132,7 +137,7 @@ class Machine:
         self._now_s = now_s
         actions: list[Action] = []
         for name, lines in routers.items():
-            if name in self.membership.members:
+            if name in self._membership.members:
                 actions += self.audit.read_router(name, lines, now_s)
         for name, reading in balancers.items():
             actions += self.audit.read_balancer(name, reading)
@@ -149,10 +154,10 @@ class Machine:
                 self.schedule.due_s["audit"] = now_s
             actions += self._judge(now_s)
             actions += self.changes.end_drains(now_s)
-            numbers = tuple(member.number for member in self.membership.members.values())
+            numbers = tuple(member.number for member in self._membership.members.values())
             actions += [Probe(name, numbers) for name in self.balancers]
         elif self.verdicts.is_any_dead:
-            actions.append(Probe(self.membership.active, self.verdicts.dead_numbers()))
+            actions.append(Probe(self._membership.active, self.verdicts.dead_numbers()))
         if len(self.balancers) > 1 and self.schedule.is_due("call", now_s):
             actions += self.takeover.call(self._views, now_s)
         if self.schedule.is_due("paths", now_s):
@@ -184,7 +189,7 @@ class Machine:
         self.balancers[name].called = False
         self.verdicts.forget_balancer(name)
         verdicts = [*self.verdicts.hand_over_all()]
-        if name == self.membership.active:
+        if name == self._membership.active:
             return [*self.takeover.activate(name, now_s), RepairBalancer(name), *verdicts]
         return [RepairBalancer(name), *verdicts]
 
@@ -194,7 +199,7 @@ class Machine:
         """Return the state of a member or a load balancer in a word or two, from evidence."""
         if name in self.balancers:
             return self.takeover.state_of(name)
-        member, watch = self.membership.members[name], self.members[name]
+        member, watch = self._membership.members[name], self.members[name]
         if watch.missed >= SILENT_ROUNDS and not self.takeover.is_any_seen():
             return "not seen"
         if watch.is_dead or watch.is_silent:
