@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from routecast.calibration._fit import fit
+from routecast.calibration import fit
 from routecast.calibration.fitted import FittedRouter
 from routecast.evaluate.points import Point
 
