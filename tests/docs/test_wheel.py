@@ -169,8 +169,8 @@ def test_the_wheel_of_the_core_has_no_ebpf_and_answers_alone(wheels: Mapping[str
         command = [python, "-I", "-m", "routecast", *arguments]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
-    assert typed("examples", "multicore").returncode == 0
-    assert typed("solve", "multicore.router.toml", "--json").returncode == 0
+    assert typed("examples", "multicore.router.toml").returncode == 0
+    assert typed("solve", "examples/multicore.router.toml", "--json").returncode == 0
     lacking = typed("doctor")
     assert lacking.returncode == NEEDED_FOR_THE_TESTER
     assert "pip install 'routecast[lab]'" in lacking.stderr
