@@ -202,7 +202,9 @@ class Trial:
 
     @property
     def min_loss_ratio(self) -> float:
-        """The loss ratio, or where it is unknown its lower bound: the loss by overload alone."""
+        """The loss ratio; where the closed form only bounds it or does not know it, the loss by overload alone."""
+        if self.evaluator == "solve" and self.offered_pps > 0.0:
+            return min(math.fsum(self.drops_pps.values()) / self.offered_pps, 1.0)
         if not math.isnan(self.loss_ratio):
             return self.loss_ratio
         return max(1.0 - self.forwarded_pps / self.offered_pps, 0.0) if self.offered_pps > 0.0 else 0.0

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from routecast.evaluate._queueing import GIG1K, ServiceMix
+from routecast.evaluate.solve._absence_loss import AbsenceLoss, beyond_room
 from routecast.evaluate.solve._arrivals import ArrivalProcess
 from routecast.evaluate.solve._cost import slowest_over_mean
-from routecast.evaluate.solve._unknown_shares import SPREAD, Absences, absences_of
+from routecast.evaluate.solve._unknown_shares import Absences, absences_of, gathered_frames
 from routecast.evaluate.solve.fluid import Fluid
 
-_MAX_CHANCE_LOSS = 5e-3
-"""Greatest loss by chance with which the loss still counts as known; the answer states it."""
-_NOTABLE_LOSS = 1e-5
-_LIGHT = 0.6
+MAX_CHANCE_LOSS = 5e-3
+"""Greatest loss by chance with which a loss by overload counts as known, and a latency is given."""
+_MAX_RANGE, _MAX_RANGE_BURSTS = 2e-2, 8e-2
+"""Greatest loss by chance with which the loss counts as known where nothing is overloaded, as a share of the frames;
+the second with mixed sizes or bursts. The answer states it."""
+_Before = Mapping[int, tuple[float, ArrivalProcess, ServiceMix]]
+_CAUTION, _MAX_SERVICE_SCV = 2.0, 2.0
+_SPLITS = (0.15, 0.3, 0.5, 0.7, 0.85)
+_NOTABLE_LOSS = _KNOWN = 1e-5
+_LIGHT, _LIGHT_HELD_UP, _HELD_UP = 0.6, 0.3, 2.0
+"""Greatest load of a window of which a bound is known, without and with units inside that something delays, and how
+many times the latter counts."""
 
 
 class ChanceLoss:
@@ -26,14 +37,26 @@ class ChanceLoss:
 
     def __init__(self, fluid: Fluid) -> None:
         self._fluid = fluid
+        is_overloaded = float(fluid.admitted_ratio.min(initial=1.0)) < 1.0
+        is_smooth = fluid.load.frames.is_fixed and fluid.load.arrivals.kind not in {"on_off", "bursts"}
+        self._most = MAX_CHANCE_LOSS if is_overloaded else _MAX_RANGE if is_smooth else _MAX_RANGE_BURSTS
         self.ratio = 0.0
         self.why_unknown = ""
         self.places: list[str] = []
+
+    @property
+    def middle(self) -> float:
+        """Half of the loss by chance, where it may be notable: what an answer states between its bounds."""
+        return 0.5 * self.ratio if self.ratio > MAX_CHANCE_LOSS and not self.why_unknown else 0.0
 
     @cached_property
     def absences(self) -> Absences:
         """Causes other than fluctuation that fill a queue."""
         return absences_of(self._fluid)
+
+    @cached_property
+    def _absence_loss(self) -> AbsenceLoss:
+        return AbsenceLoss(self._fluid, self.absences)
 
     @cached_property
     def fitting(self) -> frozenset[int]:
@@ -48,14 +71,16 @@ class ChanceLoss:
         self.ratio += lost_ratio
         if lost_ratio > _NOTABLE_LOSS:
             self.places.append(place)
-        if self.ratio > _MAX_CHANCE_LOSS:
+        if self.ratio > self._most:
             self.why_unknown = self.why_unknown or why
 
-    def at_task_unit(self, index: int, rate: float, arriving: ArrivalProcess, mix: ServiceMix) -> float:
+    def at_task_unit(
+        self, index: int, rate: float, arriving: ArrivalProcess, mix: ServiceMix, room: float | None = None
+    ) -> float:
         """Return a bound of the loss by fluctuation at a task unit without a known law; 1 where no bound is known.
 
         Frames that arrive while the server is away (moderation, wake-up, turns of others) and bursts of the station
-        before reduce the room.
+        before reduce the room. ``room``: frames that may wait, if not those of its queue.
         """
         fluid, task = self._fluid, self._fluid.graph.tasks[index]
         load = self.absences.load[index]
@@ -65,24 +90,166 @@ class ChanceLoss:
         if load >= 1.0 and slowest_over_mean(task, fluid.model, fluid.costs[index]) > 1.0:
             return 1.0  # on the slowest unit, or with a migration for every grant, it is overloaded
         away_frames = rate * self.absences.away_s[index]
-        room = task.queue_frames - away_frames - SPREAD * math.sqrt(away_frames) - self.absences.bursts_frames[index]
-        return self.overflow(load, room, arriving, mix)
+        places = float(task.queue_frames if room is None else room)
+        left = places - gathered_frames(fluid.load.arrivals, away_frames) - self.absences.bursts_frames[index]
+        bound = self.overflow(load, left, arriving, mix)
+        if bound > _NOTABLE_LOSS and load >= 1.0 and not self._absence_loss.is_shared(index):
+            # In overload it starts late only after it has been empty, and its capacity contains the interruptions.
+            late_frames = rate * self._absence_loss.late_s(index)
+            often = self.overflow(load, places - self.absences.bursts_frames[index], arriving, mix)
+            bound = min(bound, often * (1.0 + late_frames))
+        if bound > _NOTABLE_LOSS and not overloaded:
+            bound = min(bound, self._in_parts(index, rate, places, arriving, mix))
+        return max(bound, self._of_whole_bursts(index, rate, places, mix))
+
+    def _of_whole_bursts(self, index: int, rate: float, room: float, mix: ServiceMix) -> float:
+        """Return the loss of an on-off load at a task unit if the stations before it let its bursts pass undivided.
+
+        Frames of others at the same units come in the same bursts, so each own frame brings their work along.
+        """
+        if self._fluid.load.arrivals.kind != "on_off" or self.absences.load[index] >= 1.0:
+            return 0.0
+        from routecast.evaluate.solve._burst_bounds import most_contention
+        from routecast.evaluate.solve._on_off_loss import burst_loss, bursts_at
+
+        bursts = bursts_at(self._fluid, index, undivided=True)
+        if bursts is None or room < 1.0:
+            return 1.0
+        # In a burst all units may slow each other.
+        pools = {part.pool.name: most_contention(part.pool) for part, _ in self._fluid.uses[index]}
+        slower = max(pools.values(), default=1.0) / float(self._fluid.factor[index])
+        service_scv = min(max(mix.squared_cv, 0.0), _MAX_SERVICE_SCV)
+        service_s = max(slower, 1.0) * self.absences.load[index] / rate
+        loss = burst_loss(bursts, service_s, service_scv, 1, math.floor(room) + 1)
+        return 1.0 if math.isnan(loss) else loss
+
+    def _in_parts(self, index: int, rate: float, room: float, arriving: ArrivalProcess, mix: ServiceMix) -> float:
+        """Return a bound of the loss where one part of the room holds what fluctuates, the rest what absences gather.
+
+        A frame is lost only if one of the two fills its part.
+        """
+        scv, least, losses = self._cautious_scv(arriving), 1.0, self._absence_loss
+        bursts = self.absences.bursts_frames[index]
+        for part in _SPLITS if losses.has_absences(index) else (1.0,):
+            if losses.is_shared(index):
+                fluctuation = losses.by_shared_units(index, part * room, scv / _CAUTION)
+                if common := losses.common_queue(index):
+                    load, spread = common
+                    alike = replace(mix, shares=(1.0,), times_s=(1.0,), scv=spread)
+                    fluctuation = min(fluctuation, self.overflow(load, part * room - bursts, arriving, alike))
+            else:
+                fluctuation = self.overflow(self.absences.load[index], part * room - bursts, arriving, mix)
+            if fluctuation < least:
+                least = min(least, fluctuation + losses.by_absence(index, rate, (1.0 - part) * room, scv))
+        return least
+
+    def of_bursts(self, index: int, mix: ServiceMix, servers: int) -> float | None:
+        """Return the loss of an on-off load at a task unit or port with units of its own.
+
+        None where stations on the way change the bursts, or where absences decide what is lost.
+        """
+        from routecast.evaluate.solve._on_off_loss import burst_loss, bursts_at
+
+        bursts = bursts_at(self._fluid, index)
+        if bursts is None:
+            return None
+        tasks = self._fluid.graph.tasks
+        if index < len(tasks):
+            is_slowed = abs(float(self._fluid.factor[index]) - 1.0) > _KNOWN
+            if is_slowed or self._absence_loss.has_absences(index) or mix.squared_cv > _MAX_SERVICE_SCV:
+                return None
+            room = tasks[index].queue_frames
+        else:
+            room = self._fluid.model.ports[index - len(tasks)].tx_ring_frames
+        loss = burst_loss(bursts, mix.mean_s, mix.squared_cv, servers, room + servers)
+        return None if math.isnan(loss) else loss
+
+    def _cautious_scv(self, arriving: ArrivalProcess) -> float:
+        """Return the squared variation of gaps that :meth:`overflow` counts."""
+        scv = max(arriving.scv if math.isfinite(arriving.scv) else 0.0, self._fluid.load.arrivals.interarrival_scv, 1.0)
+        return (3.0 if self._fluid.load.arrivals.kind == "on_off" else _CAUTION) * scv
 
     def in_window(self, index: int, rate: float, arriving: ArrivalProcess, mix: ServiceMix) -> float:
-        """Return a bound of the loss by fluctuation where a window begins; inside it, frames always find room."""
+        """Return a bound of the loss by fluctuation where a window begins, or inside where a queue is shorter."""
         windows, window_rates = self._fluid.windows, self._fluid.window_rates
         assert windows is not None
         assert window_rates is not None
-        if self.is_held_up():
-            return 1.0  # a delayed unit delays all windows that wait for it
         if index not in windows.enter:
-            return 0.0
+            task = self._fluid.graph.tasks[index]
+            servers = 1 if task.needs else task.parallel
+            around = zip(windows.tasks, windows.units.tolist(), strict=True)
+            most_inside = min((units for tasks, units in around if index in tasks), default=math.inf)
+            if task.queue_frames + servers >= most_inside:
+                return 0.0
+            return self.at_task_unit(index, rate, arriving, mix)
+        held_up = self.is_held_up()
         load = rate / float(window_rates.max_pps[windows.enter.index(index)])
-        if load > _LIGHT:
+        if load > (_LIGHT_HELD_UP if held_up else _LIGHT):
             return 1.0  # the joint throughput of windows is itself an approximation
-        return self.overflow(
-            load, self._fluid.graph.tasks[index].queue_frames - self.absences.bursts_frames[index], arriving, mix
-        )
+        room = self._fluid.graph.tasks[index].queue_frames - self.absences.bursts_frames[index]
+        if not held_up:
+            return self.overflow(load, room, arriving, mix)
+        # A delayed unit delays all windows that wait for it, and what varies inside makes the pace of a window vary.
+        load, least = _HELD_UP * load, 1.0
+        rough = replace(mix, scv=max(self._roughest_scv(), mix.scv))
+        for part in _SPLITS if room > 0.0 else ():
+            lost = self._absence_loss.by_interruptions(
+                self._fluid.model.pools, rate, (1.0 - part) * room, self._cautious_scv(arriving)
+            )
+            least = min(least, self.overflow(load, part * room, arriving, rough) + lost)
+        return least
+
+    def at_link(self, number: int, before: _Before) -> float:
+        """Return a bound of the loss at an outgoing link that is no slower than all links that its frames came by.
+
+        While such a link is busy no more frames enter by the others than it sends, so what waits for it was inside the
+        router when it became busy. 1 for other links. ``before``: by task unit that frames for the link pass, their
+        rate, arrivals and services.
+        """
+        fluid, graph = self._fluid, self._fluid.graph
+        node, port = len(graph.tasks) + number, fluid.model.ports[number]
+        entering = graph.by_port(fluid.rates[node])
+        links_bps = [other.link_bps for other, rate in zip(fluid.model.ports, entering.tolist(), strict=True) if rate]
+        if math.fsum(links_bps) > port.link_bps * (1.0 + 1e-9) or any(task.route.copies for task in graph.tasks):
+            return 1.0
+        groups: dict[int, list[int]] = {}
+        for index in before:
+            parts = [part.number for part, _ in fluid.uses[index] if len(part.members) > 1]
+            groups.setdefault(parts[0] if len(parts) == 1 else -1 - index, []).append(index)
+        weights = {
+            number: 0.1 + max(_waiting(self.absences.load[i]) for i in group) for number, group in groups.items()
+        }
+        whole, total = math.fsum(weights.values()), 0.0
+        for place, group in groups.items():
+            room = (port.tx_ring_frames - 1.0) * weights[place] / whole
+            total += self._in_group(group, room, before) if place >= 0 else self._at_most(group[0], room, before)
+        return min(total, 1.0)
+
+    def _in_group(self, group: Sequence[int], room: float, before: _Before) -> float:
+        """Return a bound of the loss if the frames of task units that share units, together, may take a room."""
+        bound = math.fsum(self._at_most(index, room / len(group), before) for index in group)
+        if bound <= _NOTABLE_LOSS:
+            return bound
+        scv = max(self._cautious_scv(before[index][1]) for index in group)
+        for part in _SPLITS if any(self._absence_loss.has_absences(index) for index in group) else (1.0,):
+            together = self._absence_loss.by_crowd(group[0], part * room, scv / _CAUTION)
+            if together < bound:
+                rest = (1.0 - part) * room / len(group)
+                gathered = (self._absence_loss.by_absence(index, before[index][0], rest, scv) for index in group)
+                bound = min(bound, together + math.fsum(gathered))
+        return bound
+
+    def _at_most(self, index: int, room: float, before: _Before) -> float:
+        task = self._fluid.graph.tasks[index]
+        if task.queue_frames + task.batch_frames <= room:
+            return 0.0
+        rate, arriving, mix = before[index]
+        return self.at_task_unit(index, rate, arriving, mix, room)
+
+    def _roughest_scv(self) -> float:
+        windows = self._fluid.windows
+        assert windows is not None
+        return max((self._fluid.graph.tasks[inside].service.squared_cv for inside in windows.inside), default=0.0)
 
     def is_held_up(self) -> bool:
         """Whether interruptions or highly variable services delay units inside windows."""
@@ -101,13 +268,21 @@ class ChanceLoss:
         """
         if room <= 0.0 or load <= 0.0:
             return 1.0 if load > 0.0 else 0.0
-        scv = max(arriving.scv if math.isfinite(arriving.scv) else 0.0, self._fluid.load.arrivals.interarrival_scv, 1.0)
-        caution = 3.0 if self._fluid.load.arrivals.kind == "on_off" else 2.0
+        caution = 3.0 if self._fluid.load.arrivals.kind == "on_off" else _CAUTION
         queue = GIG1K(
             arrival_pps=load,
-            arrival_scv=caution * scv,
+            arrival_scv=self._cautious_scv(arriving),
             service_s=1.0,
             service_scv=caution * max(mix.squared_cv, 0.0),
             capacity_frames=math.floor(room) + 1,
         )
-        return queue.loss_ratio - max(0.0, 1.0 - 1.0 / load)
+        bound = queue.loss_ratio - max(0.0, 1.0 - 1.0 / load)
+        if bound <= _NOTABLE_LOSS or load >= 1.0:
+            return bound
+        walk = beyond_room(load, max(mix.squared_cv, 0.0), math.floor(room), self._cautious_scv(arriving) / _CAUTION)
+        return min(bound, walk)
+
+
+def _waiting(load: float) -> float:
+    """Return the order of the number of frames that wait at a load."""
+    return load / max(1.0 - load, 1e-2)

@@ -499,7 +499,8 @@ class Solve:
             answer = delays(fluid)
             fluid = _with_served_work(fluid, answer.work_pps)
         offered_pps = float(fluid.offered.sum()) if math.isnan(answer.offered_pps) else answer.offered_pps
-        dropped_pps = sum(answer.drops_pps.values())
+        certain_pps = sum(answer.drops_pps.values())
+        dropped_pps = min(certain_pps + answer.middle_loss_ratio * offered_pps, offered_pps)
         forwarded_pps = max(offered_pps - dropped_pps - answer.in_flight_pps, 0.0)
         resources, first = resources_of(fluid, forwarded_pps=forwarded_pps)
         bottleneck = _overflowing_queue(first, resources, fluid, answer)
@@ -515,6 +516,8 @@ class Solve:
                 f"overload alone would take {format_ratio(loss_ratio)}" if loss_ratio > NO_LOSS else "no overload"
             )
             notes.append(f"the loss is not known ({overload}): {answer.loss_unknown}; simulate")
+        if answer.middle_loss_ratio > 0.0:
+            notes.append(_note_on_chance(answer, certain_pps / offered_pps))
         if offered_pps < intended_pps * (1.0 - 1e-9):
             notes.insert(0, "the intended load exceeds line rate; the offered load is what the links carry")
         return Trial(
@@ -536,7 +539,7 @@ class Solve:
             power=power_of(self.model, energy_j, duration_s=duration_s, forwarded_pps=forwarded_pps, l2_bps=l2_bps),
             activity=activity_of(fluid, answer),
             queue_frames=answer.queue_frames,
-            interval=_interval(answer, loss_ratio),
+            interval=_interval(answer, certain_pps / offered_pps),
             notes=tuple(dict.fromkeys(notes)),
         )
 
@@ -556,6 +559,14 @@ def _overflowing_queue(
         reason=f"limits: it drops {format_pps(answer.drops_pps[place])}, because too few frames may wait there; "
         f"{first.name} {first.reason}",
         others=tuple(name for name in (first.name, *others) if name != place),
+    )
+
+
+def _note_on_chance(answer: DelayAnswer, least: float) -> str:
+    most = format_ratio(least + answer.chance_loss_ratio)
+    places = ", ".join(f'"{place}"' for place in answer.possible_losses[:3])
+    return (
+        f"between {format_ratio(least)} and {most} of the frames are lost, by chance at {places}; the middle is stated"
     )
 
 

@@ -33,7 +33,7 @@ from routecast.evaluate._queueing import (
 )
 from routecast.evaluate._server_vacations import DD1Interrupted, DD1SetUp, MG1SetUp, MixedTime, SetUpAdded
 from routecast.evaluate.solve._arrivals import ArrivalProcess, departures, entering_arrivals, merge, split
-from routecast.evaluate.solve._chance_loss import ChanceLoss
+from routecast.evaluate.solve._chance_loss import MAX_CHANCE_LOSS, ChanceLoss
 from routecast.evaluate.solve._cost import Cost, slowest_over_mean
 from routecast.evaluate.solve._limits import queue_in_window, window_notes
 from routecast.evaluate.solve._scheduling_shares import Component, served_at_once
@@ -338,6 +338,9 @@ class DelayAnswer:
     )
     loss_error_ratio: float = field("Bound of the error of the loss ratio by overload, where known", default=0.0)
     chance_loss_ratio: float = field("Upper bound of the loss by chance, where known", default=0.0)
+    middle_loss_ratio: float = field(
+        "Part of the loss by chance that the loss ratio states, where notable", default=0.0
+    )
     possible_losses: tuple[str, ...] = field("Task units and links that may lose a notable share by chance", default=())
 
 
@@ -584,9 +587,13 @@ class _DelayComputation:
             queue, reason = self._queue(index, rate, arriving, served)
             if queue is None:
                 self.latency_unknown = self.latency_unknown or f'"{task.name}" {reason}'
-                self.admitted[index] = _fluid_ratio(fluid, index, rate)
+                of_bursts = None if _obstacle(fluid, index) else self.chance.of_bursts(index, mix, _units(fluid, index))
+                self.admitted[index] = 1.0 - of_bursts if of_bursts is not None else _fluid_ratio(fluid, index, rate)
                 share_reason = self.unknown_shares[index] or _size_dependence(fluid, index, mix)
-                loss_bound = 1.0 if share_reason else self.chance.at_task_unit(index, rate, arriving, mix)
+                if of_bursts is not None:
+                    loss_bound = 0.0
+                else:
+                    loss_bound = 1.0 if share_reason else self.chance.at_task_unit(index, rate, arriving, mix)
                 if loss_bound > 0.0 and self.admitted[index] >= 1.0 and index in self.chance.fitting:
                     loss_bound = 0.0
                 self.chance.record(
@@ -601,8 +608,14 @@ class _DelayComputation:
                 )
                 self.admitted[index] = min(1.0 - queue.loss_ratio, 1.0)
                 if isinstance(queue, FullQueue):
-                    loss_bound = self.chance.at_task_unit(index, rate, arriving, mix)
-                    self.chance.record(task.name, rate, loss_bound, f'"{task.name}" gets long bursts')
+                    of_bursts = self.chance.of_bursts(index, mix, _units(fluid, index))
+                    if of_bursts is not None:
+                        self.admitted[index] = 1.0 - of_bursts
+                        why = f'"{task.name}" gets bursts that fill its queue at times only'
+                        self.latency_unknown = self.latency_unknown or why
+                    else:
+                        loss_bound = self.chance.at_task_unit(index, rate, arriving, mix)
+                        self.chance.record(task.name, rate, loss_bound, f'"{task.name}" gets long bursts')
             servers = max(_units(self.fluid, index), 1)
             departing = departures(
                 arriving,
@@ -740,11 +753,21 @@ class _DelayComputation:
         before = [at for at in range(len(self.graph.tasks)) if any(to == node for to, _ in self.graph.edges[at])]
         room = port.tx_ring_frames - self.chance.absences.on_link_frames(before, mix.mean_s)
         loss_bound = self.chance.overflow(load, room, arriving, mix)
-        if loss_bound > 0.0 and load <= 1.0 and node in self.chance.fitting:
-            loss_bound = 0.0
+        if loss_bound > 0.0 and load <= 1.0 + 1e-9:
+            loss_bound = 0.0 if node in self.chance.fitting else min(loss_bound, self._behind_equal_links(number))
         self.chance.record(
             f"{port.name} out", rate, loss_bound, f'"{port.name} out" can fill its ring, without a known closed form'
         )
+
+    def _behind_equal_links(self, number: int) -> float:
+        node, before = len(self.graph.tasks) + number, {}
+        for index in self.graph.leading_to(node):
+            rate = float(np.add.reduce(self.rates[index]))
+            cost = self.fluid.costs[index]
+            if index in self.arriving and rate > 0.0 and cost.busy_s + cost.interrupt_s + cost.sleep_s > 0.0:
+                arriving = merge(self.arriving[index])
+                before[index] = rate, arriving, self.service.of(index, arriving.sizes)
+        return self.chance.at_link(number, before)
 
     def answer(self) -> DelayAnswer:
         """Return the answer from the results of all task units and ports."""
@@ -762,8 +785,13 @@ class _DelayComputation:
         latency = waiting = None
         latency_error = (0.0, 0.0)
         parts = (graph, self.rates, self.admitted, self.queues, self.port_wait_s)
-        if self.chance.why_unknown and (fluid.windows is None or self.chance.is_held_up()):
+        is_held_up = fluid.windows is not None and self.chance.is_held_up()
+        if self.chance.why_unknown and (fluid.windows is None or is_held_up):
             self.latency_unknown = self.latency_unknown or f"what is lost is not known: {self.chance.why_unknown}"
+        elif is_held_up:
+            self.latency_unknown = self.latency_unknown or "interruptions or services that vary delay units in windows"
+        elif self.chance.ratio > MAX_CHANCE_LOSS and not self.chance.why_unknown:
+            self.latency_unknown = self.latency_unknown or f"up to {self.chance.ratio:.2g} of the frames may be lost"
         if self.latency_unknown:
             self.notes.append(f"no latency: {self.latency_unknown}")
         else:
@@ -784,6 +812,7 @@ class _DelayComputation:
             latency_error_s=latency_error,
             loss_error_ratio=self._loss_error(sum(drops.values()) / float(fluid.offered.sum())),
             chance_loss_ratio=self.chance.ratio,
+            middle_loss_ratio=self.chance.middle,
             possible_losses=tuple(self.chance.places),
         )
 

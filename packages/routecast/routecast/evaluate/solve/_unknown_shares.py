@@ -29,6 +29,7 @@ from collections.abc import Iterable, Sequence
 from routecast.evaluate.solve._cost import Cost, slowest_over_mean
 from routecast.evaluate.solve._scheduling_shares import Component, pin_sets, served_at_once
 from routecast.evaluate.solve.fluid import Fluid
+from routecast.load.arrivals import Arrivals
 from routecast.quantity.schema import field, value
 from routecast.router.model import TaskUnit
 
@@ -156,7 +157,9 @@ class _Bounds:
             part.number for part, _ in self.fluid.uses[to]
         }
         alone = not shares and all(len(part.members) == 1 for part, _ in self.fluid.uses[to])
-        return polls[station] * max(1.0 - self.pace_pps[to] / self.pace_pps[station], 0.0) if alone else polls[station]
+        if alone:
+            return polls[station] * max(1.0 - self.pace_pps[to] / self.pace_pps[station], 0.0)
+        return max(polls[station] - 1.0, 0.0)  # the last is an arrival as any other
 
     def _busy_period_s(self, part: Component, bursts: list[float]) -> float:
         """Return the longest busy period of the units of a component, s."""
@@ -164,13 +167,14 @@ class _Bounds:
         if load >= 1.0:
             return math.inf
         begin_s, variance = 0.0, 0.0
+        gaps_scv = max(self.fluid.load.arrivals.interarrival_scv, 1.0)
         for index, units in part.members:
             rate, frame_s = float(self.rate[index]), self.frame_s[index] * units
             if rate <= 0.0:
                 continue
             at_once = bursts[index] + rate * self.start_delay_s[index] + 1.0
             begin_s += at_once * frame_s + self.start_delay_s[index]
-            variance += rate * frame_s**2 * (1.0 + self.fluid.graph.tasks[index].service.squared_cv)
+            variance += rate * frame_s**2 * (gaps_scv + self.fluid.graph.tasks[index].service.squared_cv)
         root = SPREAD * math.sqrt(variance)
         return float(((root + math.sqrt(root**2 + 4.0 * (1.0 - load) * begin_s)) / (2.0 * (1.0 - load))) ** 2)
 
@@ -193,10 +197,23 @@ class _Bounds:
         arrived = float(self.rate[index]) * away[index]
         if not math.isfinite(arrived):
             return math.inf
-        waiting = arrived + SPREAD * math.sqrt(arrived) + bursts[index] + 1.0
+        waiting = gathered_frames(self.fluid.load.arrivals, arrived) + bursts[index] + 1.0
         if self.fluid.costs[index].exhaustive:
             waiting /= max(1.0 - self.load[index], 1e-3)
         return waiting
+
+
+def gathered_frames(arrivals: Arrivals, mean_frames: float) -> float:
+    """Return a nearly certain bound of the frames that arrive in a time that brings so many in the mean.
+
+    Bursts may come at their peak rate all the time; over many of them the counts vary as the gaps do.
+    """
+    if arrivals.kind != "on_off" or not math.isfinite(mean_frames):
+        return mean_frames + SPREAD * math.sqrt(mean_frames)
+    at_peak = arrivals.peak_ratio * mean_frames
+    return min(
+        at_peak + SPREAD * math.sqrt(at_peak), mean_frames + SPREAD * math.sqrt(mean_frames * arrivals.interarrival_scv)
+    )
 
 
 def frame_times_s(

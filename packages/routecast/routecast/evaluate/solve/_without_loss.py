@@ -59,7 +59,7 @@ def throughput_of(model: RouterModel, load: OfferedLoad) -> Throughput:
         if math.isnan(trial.loss_ratio):
             reasons[rate_pps] = _reason(trial)
             return None
-        if trial.loss_ratio > _NO_LOSS_RATIO:
+        if trial.min_loss_ratio > _NO_LOSS_RATIO:
             return True
         if left_out := next((note for note in trial.notes if BURSTS_LEFT_OUT in note), ""):
             reasons[rate_pps] = left_out

@@ -90,6 +90,14 @@ class FlowGraph(FlowRouting):
         for node, fraction in self.edges[index]:
             rates[node] += out * fraction
 
+    def leading_to(self, node: int) -> list[int]:
+        """Return the task units whose frames may reach a node, in the order of the graph."""
+        reached = {node}
+        for index in range(len(self.edges) - 1, -1, -1):
+            if any(to in reached and (fraction > 0.0).any() for to, fraction in self.edges[index]):
+                reached.add(index)
+        return sorted(reached - {node})
+
     def surviving(self, admitted_ratio: Vector, rates: Vector) -> Vector:
         """Return the probability that a frame admitted at each node is finally forwarded."""
         survive = np.ones(self.exit + 1)

@@ -1,0 +1,149 @@
+"""The loss of a queue that on-off sources feed: a finite queue whose arrival rate a Markov chain changes.
+
+Each port is on or off by itself; while it is on, its frames come at the peak rate. With gaps of exponential length and
+exponential services the queue is a finite quasi-birth-death process: levels are the frames inside, phases the number
+of ports that are on (Neuts, Matrix-Geometric Solutions in Stochastic Models, 1981, ch. 3; for the fluid limit Anick,
+Mitra and Sondhi, Bell System Technical Journal 61(8), 1982). Its stationary vector follows level by level::
+
+    R_K = 0,  R_n = A0·(-(A1 + R_{n+1}·A2))^-1,  π_{n+1} = π_n·R_n
+
+Gaps within a burst and services vary less, or more, than exponential times. Frames are therefore cut into ``m`` pieces
+each, of which ``K·m`` find room: the variance of a sum of frames is then that of the real ones with
+``m = 2/(gap's squared variation + service's)``.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from routecast.evaluate.solve.flow import Vector
+from routecast.evaluate.solve.fluid import Fluid
+from routecast.load.offered import line_rate_pps
+from routecast.quantity.schema import field, value
+
+__all__ = ["Bursts", "burst_loss", "bursts_at"]
+
+_MAX_LEVELS, _MAX_PIECES, _MIN_PIECES = 1024, 8.0, 0.25
+_MAX_PORTS, _MAX_DIFFERENT = 16, 4
+_SAME, _STEADY, _MIN_BURST_FRAMES = 1e-12, 1.001, 1.05
+
+
+@value
+class Bursts:
+    """Ports that send bursts, each on or off by itself, as one station sees them."""
+
+    on_pps: tuple[float, ...] = field("Rate of the frames of each port for the station while it is on, frames/s")
+    on_s: tuple[float, ...] = field("Mean length of a burst of each port, s")
+    off_s: tuple[float, ...] = field("Mean length of a pause of each port, s")
+    gap_scv: float = field("Squared variation of the gaps within a burst")
+
+
+def bursts_at(fluid: Fluid, index: int, *, undivided: bool = False) -> Bursts | None:
+    """Return the bursts of an on-off load at a task unit or port; None if stations on the way change them.
+
+    ``undivided``: as if these stations took no time.
+    """
+    load, graph = fluid.load, fluid.graph
+    if load.arrivals.kind != "on_off" or any(task.route.copies for task in graph.tasks):
+        return None
+    if not undivided and any(fluid.service_s[before] > 0.0 for before in graph.leading_to(index)):
+        return None
+    if load.arrivals.burst_frames < _MIN_BURST_FRAMES:
+        return None
+    # The exponential length with the tail of a geometric number of frames: (1 - 1/B)^n = e^-n/b.
+    burst_frames = -1.0 / math.log1p(-1.0 / load.arrivals.burst_frames)
+    rates = fluid.rates[index]
+    whole, here = graph.by_port(fluid.offered), graph.by_port(rates)
+    # A burst is of one flow: routes by flow take whole bursts, others a part of the frames of each.
+    chosen = graph.by_port(np.where(rates > 0.0, fluid.offered, 0.0))
+    on, on_s, off_s, variation = [], [], [], []
+    for number, port in enumerate(fluid.model.ports):
+        rate, part = float(whole[number]), float(here[number])
+        if part <= 0.0:
+            continue
+        sizes = load.frames.share_by_bytes.items()
+        line_pps = 1.0 / sum(share / line_rate_pps(port.link_bps, size) for size, share in sizes)
+        peak_pps = min(load.arrivals.peak_ratio * rate, line_pps)
+        if peak_pps <= rate * _STEADY:
+            return None
+        of_frames = part / float(chosen[number])
+        on.append(peak_pps * of_frames)
+        on_s.append(burst_frames / peak_pps)
+        off_s.append(burst_frames / float(chosen[number]) - on_s[-1])
+        variation.append(1.0 - of_frames)
+    if not on:
+        return None
+    return Bursts(on_pps=tuple(on), on_s=tuple(on_s), off_s=tuple(off_s), gap_scv=max(variation))
+
+
+@lru_cache(maxsize=256)
+def burst_loss(bursts: Bursts, service_s: float, service_scv: float, servers: int, room_frames: int) -> float:
+    """Return the share of the frames that find the queue full; NaN for more ports than are computed.
+
+    ``room_frames``: frames that wait or are in service at most.
+
+    Examples
+    --------
+    >>> always = Bursts(on_pps=(2.0,), on_s=(1e9,), off_s=(1e-6,), gap_scv=1.0)
+    >>> round(burst_loss(always, 1.0, 1.0, 1, 50), 4)  # M/M/1/50 at load 2
+    0.5
+    """
+    chain = _phases(bursts)
+    if chain is None or room_frames < 1:
+        return math.nan
+    change, arriving = chain
+    pieces = min(max(2.0 / max(bursts.gap_scv + service_scv, 1e-9), _MIN_PIECES), _MAX_PIECES)
+    pieces = max(min(pieces, _MAX_LEVELS / room_frames), 1.0 / room_frames)
+    levels = max(round(room_frames * pieces), 1)
+    arriving = arriving * pieces
+    leaving = [min(level / pieces, float(servers)) / service_s * pieces for level in range(levels + 1)]
+    row, weights = _levels(change, arriving, leaving)
+    total = row.copy()
+    for weight in weights:
+        row = row @ weight
+        total = total + row
+        largest = float(total.max())
+        row, total = row / largest, total / largest
+    return float(row @ arriving) / float(total @ arriving)
+
+
+def _phases(bursts: Bursts) -> tuple[Vector, Vector] | None:
+    """Return the rates of change between phases, and the arrival rate in each; None for too many different ports."""
+    ports = len(bursts.on_pps)
+    if len({bursts.on_pps, (max(bursts.on_pps),) * ports}) == 1 and len(set(bursts.on_s)) == 1 and ports <= _MAX_PORTS:
+        on = np.arange(ports + 1, dtype=np.float64)
+        jumps = np.diag((ports - on[:-1]) / bursts.off_s[0], 1) + np.diag(on[1:] / bursts.on_s[0], -1)
+        return jumps - np.diag(jumps.sum(axis=1)), on * bursts.on_pps[0]
+    if ports > _MAX_DIFFERENT:
+        return None
+    change, arriving = np.zeros((1, 1)), np.zeros(1)
+    for on_pps, on_s, off_s in zip(bursts.on_pps, bursts.on_s, bursts.off_s, strict=True):
+        one = np.array([[-1.0 / off_s, 1.0 / off_s], [1.0 / on_s, -1.0 / on_s]])
+        change = np.asarray(np.kron(change, np.eye(2)) + np.kron(np.eye(len(change)), one), dtype=np.float64)
+        here = np.kron(arriving, np.ones(2)) + np.kron(np.ones(len(arriving)), np.array([0.0, on_pps]))
+        arriving = np.asarray(here, dtype=np.float64)
+    return change, arriving
+
+
+def _levels(change: Vector, arriving: Vector, leaving: list[float]) -> tuple[Vector, list[Vector]]:
+    """Return the phases at the empty level, and the matrix from each level to the one above it."""
+    up, levels, identity = np.diag(arriving), len(leaving) - 1, np.eye(len(arriving))
+    weights: list[Vector] = [identity] * levels
+    above = np.zeros_like(up)
+    for level in range(levels - 1, -1, -1):
+        inner = change - leaving[level + 1] * identity
+        if level + 1 < levels:
+            inner = inner - up + above * leaving[level + 2]
+        weight = up @ np.linalg.inv(-inner)
+        is_settled = float(np.abs(weight - above).max()) < _SAME and leaving[level + 1] == leaving[1]
+        weights[level] = above = weight
+        if is_settled:
+            weights[:level] = [weight] * level
+            break
+    balance = change - up + weights[0] * leaving[1]
+    system = np.vstack([balance.T, np.ones(len(arriving))])
+    first: Vector = np.linalg.lstsq(system, np.append(np.zeros(len(arriving)), 1.0), rcond=None)[0]
+    return np.maximum(first, 0.0), weights
