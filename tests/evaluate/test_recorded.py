@@ -424,3 +424,74 @@ def test_workers_that_leave_each_other_enough_memories_never_wait_for_one() -> N
     assert high - low < 0.01
     assert low - 1e-3 <= lost <= high + 1e-3
     assert Simulate(router).trial(load, length_s(load)).loss_ratio == pytest.approx(lost, abs=1e-3)
+
+
+def turning(*, queue_frames: int, batch_frames: int, returns: bool) -> RouterModel:
+    """Return a thread that polls two queues on a unit of its own, the second of which takes what another unit sends."""
+    polling = Activation(kind="polling")
+    send = TaskUnit(
+        name="send",
+        thread="switch",
+        needs=(Need(pool="cpu"),),
+        pin=(0,),
+        service=MICROSECOND,
+        activation=polling,
+        queue_frames=queue_frames,
+        batch_frames=batch_frames,
+        route=Route(to=("out",)),
+    )
+    forward = TaskUnit(
+        name="forward",
+        needs=(Need(pool="cpu"),),
+        pin=(1,),
+        service=ServiceCost(per_packet_s=0.5e-6),
+        activation=polling,
+        queue_frames=queue_frames,
+        route=Route(to=("send",)),
+    )
+    receive = TaskUnit(
+        name="receive",
+        thread="switch",
+        needs=(Need(pool="cpu"),),
+        pin=(0,),
+        service=MICROSECOND,
+        activation=polling,
+        queue_frames=queue_frames,
+        batch_frames=batch_frames,
+        route=Route(to=("forward" if returns else "send",)),
+    )
+    return RouterModel(
+        name="turns",
+        ports=tuple(Port(name=name, link_bps=1e12, entry="receive") for name in ("in", "out")),
+        pools=(ResourcePool(name="cpu", units=2, policy=Policy(kind="linux", quantum_s=3e-3)),),
+        tasks=(send, forward, receive) if returns else (send, receive),
+    )
+
+
+def test_a_polling_thread_serves_a_batch_of_each_queue_in_turn() -> None:
+    # Eight frames at once, batches of four. The first frame is polled alone as it arrives (1 us) and sent next (1 us);
+    # then four are received (6 us) and sent (10 us), and three received (13 us) and sent (16 us).
+    # A frame 1 ms later is received and sent alone.
+    left_us = [2.0, 7.0, 8.0, 9.0, 10.0, 14.0, 15.0, 16.0, 2.0]
+    at_s = np.concatenate([np.zeros(8), [1e-3]])
+    load = recorded_load(RecordedFrames.of(at_s, np.full(9, 64), np.zeros(9, int)), ports=2)
+    router = turning(queue_frames=64, batch_frames=4, returns=False)
+    for trial in (Solve(router).trial(load, 1.0), Simulate(router).trial(load, length_s(load))):
+        assert trial.latency is not None
+        # Frames of 64 bytes follow each other on the link every 0.67 ns.
+        assert trial.latency.mean_s == pytest.approx(np.mean(left_us) * 1e-6, rel=1e-3)
+        assert trial.latency.max_s == pytest.approx(max(left_us) * 1e-6, rel=1e-2)
+
+
+@pytest.mark.parametrize("seed", range(9))
+@pytest.mark.parametrize("returns", [False, True])
+def test_frames_that_come_back_to_a_polling_thread_are_served_as_simulated(seed: int, *, returns: bool) -> None:
+    router = turning(queue_frames=64, batch_frames=16, returns=returns)
+    load = random_trace(seed, (0.3e6, 0.45e6, 0.8e6)[seed % 3], 2)
+    solved, simulated = Solve(router).trial(load, 1.0), Simulate(router).trial(load, length_s(load))
+    assert solved.loss_ratio == pytest.approx(simulated.loss_ratio, abs=1e-9)
+    assert solved.l2_bps == pytest.approx(simulated.l2_bps, rel=1e-6)
+    assert held_units(solved, "cpu") == pytest.approx(held_units(simulated, "cpu"), rel=1e-3)
+    assert solved.latency is not None
+    assert simulated.latency is not None
+    assert solved.latency.mean_s == pytest.approx(simulated.latency.mean_s, rel=2e-3)

@@ -33,6 +33,7 @@ from routecast.evaluate.solve._recorded_stations import (
     interruption_s,
     is_own,
 )
+from routecast.evaluate.solve._recorded_turns import serve_in_turns, turns_of
 from routecast.evaluate.solve._recording import CHUNK_FRAMES, NOTABLE, PS, Floats, Instants, Numbers, Recording
 from routecast.evaluate.solve._repeated_bursts import recorded_bursts
 from routecast.evaluate.solve._unknown_shares import Absences, absences_of
@@ -171,6 +172,7 @@ class _Passage:
         self.contention = _Contention(fluid, len(recording))
         self.stream_of_flow = _streams(fluid)
         self.ingress_of_flow = np.array([flow.ingress for flow in fluid.load.flows.flows])
+        self.turns = turns_of(fluid, len(recording))
         self.reset()
 
     def reset(self) -> None:
@@ -197,6 +199,8 @@ class _Passage:
         self.reset()
         self._enter()
         for index in range(len(self.graph.tasks)):
+            if self.turns is not None and index == self.turns.first and not self.stations.bounded:
+                self._serve_in_turns()
             if index in self.pending:
                 self._serve(index, self._arriving(index))
         for number, port in enumerate(self.fluid.model.ports):
@@ -256,6 +260,46 @@ class _Passage:
         self.wait_s[index] += held_s
         self._route(index, served)
 
+    def _serve_in_turns(self) -> None:
+        """Serve all frames at the polling threads that take turns at several queues, and pass them on."""
+        turns, recording = self.turns, self.recording
+        assert turns is not None
+        arrivals: list[tuple[int, int, int]] = []
+        for node in [node for node in self.pending if node in turns]:
+            frames = self._arriving(node)
+            arrivals += zip(self.at[frames].tolist(), frames.tolist(), [node] * len(frames), strict=True)
+        work_ps = {index: self._work_ps(index) for members in turns.threads for index in members}
+        place_of = recording.size_places(np.arange(len(recording), dtype=np.uint32)).tolist()
+        served, left, left_at = serve_in_turns(
+            turns, self.fluid, arrivals, self.trace.flow, work_ps, place_of, self.stream_of_flow
+        )
+        for index, part in served.items():
+            frames = np.array(part.frames, np.uint32)
+            at, starts, ends = (np.array(times, np.uint64) for times in (part.at, part.starts, part.ends))
+            waits_s = (starts - at).astype(np.float64) / PS
+            self.waited[frames] += waits_s
+            self.entered[index] = len(frames) + len(part.lost_at)
+            self.served[index] = len(frames)
+            self.lost[index] = int(np.count_nonzero(recording.counts(np.array(part.lost_at, np.uint64))))
+            self.wait_s[index] = float(waits_s[recording.counts(starts)].sum())
+            self.work_s[index] = self._counted_s(starts, ends)
+        if left_at:
+            self.at[np.fromiter(left_at.keys(), np.uint32)] = np.fromiter(left_at.values(), np.uint64)
+        for node, parts in left.items():
+            self.pending.setdefault(node, []).append(np.array(parts, np.uint32))
+
+    def _work_ps(self, index: int) -> list[int]:
+        """Return the services of a task unit whose frames alone decide its course, by frame size, ps."""
+        station = self.stations.own_station(index)
+        factor = float(self.fluid.factor[index])
+        return [int(time_ps) for time_ps in np.rint(station.service_s * factor * PS).tolist()]
+
+    def _counted_s(self, starts: Instants, ends: Instants) -> float:
+        """Return the time between starts and ends that counts, s."""
+        counted = np.clip(ends, self.recording.begin, self.recording.end)
+        done_ps = counted - np.clip(starts, self.recording.begin, counted)
+        return float((done_ps.astype(np.float64) / PS).sum())
+
     def _wait_for_interrupts(self, index: int, frames: Numbers, station: RecordedStation) -> float:
         """Let frames wait for the moderated interrupt of a thread, in the likely course; return their waits, s."""
         cost = self.fluid.costs[index]
@@ -297,9 +341,7 @@ class _Passage:
                 waits_s = (starts - at).astype(np.float64) / PS
                 self.waited[chunk] += waits_s
                 self.wait_s[node] += float(waits_s[recording.counts(starts)].sum())
-                counted = np.clip(ends, recording.begin, recording.end)
-                done_s = (counted - np.clip(starts, recording.begin, counted)).astype(np.float64) / PS
-                work_s += float(done_s.sum())
+                work_s += self._counted_s(starts, ends)
             if inside is not None and self.course.extra == 0.0:
                 entered, latest = inside.entries(at, starts, latest)
                 left = np.clip(starts + np.uint64(round(inside.alone_s * PS)), recording.begin, recording.end)

@@ -146,6 +146,11 @@ class RecordedStations:
             return self._plain(index, service_s, servers, room)
         return self._bound_by_shared_units(index, at, service_s, servers, room)
 
+    def own_station(self, index: int) -> RecordedStation:
+        """Return a task unit with one server whose frames alone decide its course."""
+        task, cost = self._fluid.graph.tasks[index], self._fluid.costs[index]
+        return RecordedStation(1, self._service_s(index, batch_frames=max(cost.batch_frames, 1)), task.queue_frames)
+
     def _service_s(self, index: int, *, batch_frames: float) -> Floats:
         """Return the time of a task unit for a frame of each size, s."""
         task, model = self._fluid.graph.tasks[index], self._fluid.model
