@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from routecast.evaluate.solve._burst_bounds import most_contention
 from routecast.evaluate.solve._cost import slowest_over_mean
 from routecast.evaluate.solve._recording import CHUNK_FRAMES, PS, Floats, Instants, Recording
 from routecast.evaluate.solve._scheduling_shares import Component, served_at_once
 from routecast.evaluate.solve._unknown_shares import Absences
 from routecast.evaluate.solve._window_pace import station_pace_s
 from routecast.evaluate.solve.fluid import Fluid
+from routecast.router.model import TaskUnit
 
 SURE = 3.0
 """Standard deviations of random services that a queue is given less room for."""
@@ -166,8 +168,9 @@ class RecordedStations:
     ) -> RecordedStation:
         """Return how a task unit serves whose turns at shared units are not known."""
         fluid, task, cost = self._fluid, self._fluid.graph.tasks[index], self._fluid.costs[index]
-        is_turn = fluid.steady is not None and self._absences.load[index] >= _BUSY_THREADS
-        self.is_unbounded |= room < _MIN_ROOM or is_turn
+        turns = _turns_of(fluid, index)
+        is_busy = fluid.steady is not None and self._absences.load[index] >= _BUSY_THREADS
+        self.is_unbounded |= room < _MIN_ROOM or (is_busy and turns is None)
         if self._course.extra < 0.0:
             return RecordedStation(servers, service_s, self._with_kept(index, room, room))
         slower = _slower(fluid, index)
@@ -175,11 +178,33 @@ class RecordedStations:
             slower = math.sqrt(slower)
             return RecordedStation(servers, service_s * slower, room, slower=slower)
         single_s = self._service_s(index, batch_frames=1)
-        service_s = np.maximum(service_s, single_s) * slower * slowest_over_mean(task, fluid.model, cost)
+        service_s = np.maximum(service_s, single_s) * slowest_over_mean(task, fluid.model, cost)
         scatter = SURE * math.sqrt(max(task.service.squared_cv, 0.0) * (room + servers))
-        away_s = _idle_s(fluid, index) if _begins_chain(fluid, index) else self._away_s(index)
-        away = _most_within(at, away_s)
-        return RecordedStation(servers, service_s, max(math.floor(room - away - scatter), 0))
+        idle_s = _idle_s(fluid, index)
+        bounds = []
+        if turns is not None:
+            bounds.append(
+                (service_s * most_contention(fluid.uses[index][0][0].pool) + turns.frame_s, turns.first_s + idle_s)
+            )
+        if turns is None or not is_busy:
+            bounds.append((service_s * slower, idle_s if _begins_chain(fluid, index) else self._away_s(index)))
+        stations = [
+            RecordedStation(servers, frame_s, max(math.floor(room - _most_within(at, away_s) - scatter), 0))
+            for frame_s, away_s in bounds
+        ]
+        # Each bounds the loss: the one that loses less of these frames counts.
+        return min(stations, key=lambda station: self._lost_frames(station, at)) if len(stations) > 1 else stations[0]
+
+    def _lost_frames(self, station: RecordedStation, at: Instants) -> int:
+        """Return how many of these frames a station would lose if all had the mean service time."""
+        from routecast import _core  # the compiled part is loaded where it is used
+
+        mean_s = float(np.average(station.service_s, weights=self._recording.frames_by_size))
+        work = np.full(len(at), round(mean_s * PS), np.uint64)
+        starts = np.frombuffer(
+            _core.queue_starts(at.tobytes(), work.tobytes(), station.servers, station.room), np.uint64
+        )
+        return int(np.count_nonzero(starts == np.uint64(2**64 - 1)))
 
     def _plain(self, index: int, service_s: Floats, servers: int, room: int) -> RecordedStation:
         """Return a station whose frames alone decide its course, by its own server or by interrupts and polls."""
@@ -257,9 +282,10 @@ def _why_bounded(fluid: Fluid, index: int) -> str:
         return "is a thread"
     if fluid.windows is not None and (index in fluid.windows.inside or index in fluid.windows.enter):
         return "is in a window"
-    if len(task.needs) > 1:
+    waits_for = [part for part, units in fluid.uses[index] if not _never_waits(fluid, index, part, units)]
+    if waits_for and len(task.needs) > 1:
         return "needs units of several pools at once"
-    for part, _ in fluid.uses[index]:
+    for part in waits_for:
         if len(part.members) > 1:
             return f'shares units of pool "{part.pool.name}"'
     if task.service.squared_cv > 0.0 or cost.scatter_s > 0.0:
@@ -281,7 +307,11 @@ def is_own(fluid: Fluid, index: int) -> bool:
     if fluid.windows is not None and (index in fluid.windows.inside or index in fluid.windows.enter):
         return False
     threaded = task.thread or task.holds_back or task.activation.kind == "thread"
-    if threaded or len(task.needs) > 1 or any(len(part.members) > 1 for part, _ in fluid.uses[index]):
+    is_shared = [
+        (len(task.needs) > 1 or len(part.members) > 1) and not _never_waits(fluid, index, part, units)
+        for part, units in fluid.uses[index]
+    ]
+    if threaded or any(is_shared):
         return False
     is_even = not task.needs or slowest_over_mean(task, fluid.model, fluid.costs[index]) <= 1.0 + 1e-9
     polls = task.activation.kind == "interrupt"
@@ -296,14 +326,21 @@ def _is_alone(fluid: Fluid, index: int) -> bool:
 
 
 def _slower(fluid: Fluid, index: int) -> float:
-    """Return the time of the units for each served frame, with all that their other task units do for it."""
+    """Return the time of the units for each served frame, with all that their other task units do for it.
+
+    What is lost before it was served takes no time of the units; what would be served without loss may come yet.
+    """
+    served = fluid.rates.sum(axis=1) * fluid.admitted_ratio
+    lossless = fluid.graph.arriving(fluid.offered, np.ones(fluid.graph.exit + 1)).sum(axis=1)
     slower = 1.0
     for part, units in fluid.uses[index]:
-        rates = fluid.rates.sum(axis=1)
-        own = float(rates[index]) * fluid.costs[index].busy_s * units
-        work = sum(float(rates[member]) * fluid.costs[member].busy_s * needed for member, needed in part.members)
-        if own > 0.0 and not _never_waits(fluid, index, part, units):
-            slower = max(slower, work / own)
+        if _never_waits(fluid, index, part, units):
+            continue
+        for rates in (served, lossless):
+            own = float(rates[index]) * fluid.costs[index].busy_s * units
+            work = sum(float(rates[member]) * fluid.costs[member].busy_s * needed for member, needed in part.members)
+            if own > 0.0:
+                slower = max(slower, work / own)
     return slower
 
 
@@ -311,8 +348,10 @@ def _never_waits(fluid: Fluid, index: int, part: Component, units: int) -> bool:
     """Whether all others together leave a task unit of one server the units that it needs of a pool."""
     tasks, rates = fluid.graph.tasks, fluid.rates.sum(axis=1)
     members = [(member, needed) for member, needed in part.members if rates[member] > 0.0 or member == index]
-    if fluid.steady is not None or fluid.windows is not None:
+    if fluid.steady is not None or fluid.windows is not None or part.pool.switch_cost_s + part.pool.migration_cost_s:
         return False
+    if len(members) == 1 and tasks[index].activation.kind == "dedicated" and _is_alone(fluid, index):
+        return True
     are_plain = all(
         tasks[member].activation.kind == "dedicated"
         and _is_alone(fluid, member)
@@ -320,6 +359,72 @@ def _never_waits(fluid: Fluid, index: int, part: Component, units: int) -> bool:
         for member, _ in members
     )
     return are_plain and sum(needed for member, needed in members if member != index) + units <= len(part.units)
+
+
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """What others take of a unit at which all take turns: for each frame of a task unit, and once, s."""
+
+    frame_s: float
+    first_s: float
+
+
+def _turns_of(fluid: Fluid, index: int) -> _Turns | None:
+    """Return the turns at the shared units of a task unit; None where their policy does not give each its turn.
+
+    Between two turns of a queue each other one takes one at most, of a batch at most. A turn with less than a batch
+    empties the queue, so only what came since waits, and the turns that follow are full: the queue is a latency-rate
+    server (Stiliadis & Varma, IEEE/ACM Trans. Networking 6(5), 1998). Its rate leaves the others their whole turns, its
+    latency is a turn of its own and two rounds of theirs.
+    """
+    tasks, rates = fluid.graph.tasks, fluid.rates.sum(axis=1)
+    task = tasks[index]
+    shared = [part for part, _ in fluid.uses[index] if any(m != index and rates[m] > 0.0 for m, _ in part.members)]
+    if len(shared) != 1 or not _is_alone(fluid, index):
+        return None
+    part, policy = shared[0], shared[0].pool.policy.kind
+    is_ranked = policy in {"priority", "preemptive"} or (policy == "linux" and task.priority > 0)
+    if not (is_ranked or policy == "fifo"):
+        return None
+    turn_s: dict[int, float] = {}
+    for member, units in part.members:
+        other = tasks[member]
+        is_revoked = is_ranked and policy != "priority" and other.priority < task.priority
+        if is_revoked or not (rates[member] > 0.0 or member == index):
+            continue
+        is_woken = other.activation.kind == "interrupt" and other.activation.discipline == "gated"
+        takes_turns = (is_woken or other.activation.kind == "dedicated") and other.request == "task"
+        is_pinned = bool(other.pin) and other.needs[0].pool == part.pool.name
+        is_pinned = len(part.units) > 1 and (is_pinned or is_ranked)
+        if not takes_turns or other.thread or other.holds_back or units > 1 or is_pinned or other.parallel != 1:
+            return None
+        if is_ranked and other.priority != task.priority:
+            return None
+        turn_s[member] = _turn_s(fluid, member)
+    own_s = turn_s.pop(index)
+    others_s = sum(turn_s.values()) / len(part.units)
+    return _Turns(others_s / _batch_frames(task), own_s + 2.0 * others_s)
+
+
+def _turn_s(fluid: Fluid, index: int) -> float:
+    """Return the longest turn of a task unit, s."""
+    task, cost = fluid.graph.tasks[index], fluid.costs[index]
+    pools = [part.pool for part, _ in fluid.uses[index]]
+    largest_bytes = float(max(fluid.load.frames.share_by_bytes))
+    frame_s = task.service.mean_s(largest_bytes, frequency_hz=pools[0].frequency_hz) * cost.slowdown
+    start_s = cost.interrupt_s + sum(2.0 * (pool.switch_cost_s + pool.migration_cost_s) for pool in pools)
+    slowest = slowest_over_mean(task, fluid.model, cost)
+    return (_batch_frames(task) * frame_s * slowest + start_s) * _most_contention(fluid, index)
+
+
+def _most_contention(fluid: Fluid, index: int) -> float:
+    """Return the greatest contention factor of all pools of a task unit."""
+    return math.prod(most_contention(part.pool) for part, _ in fluid.uses[index])
+
+
+def _batch_frames(task: TaskUnit) -> int:
+    """Return the most frames that a task unit serves in one turn."""
+    return max(task.activation.budget_frames if task.activation.kind == "interrupt" else task.batch_frames, 1)
 
 
 def interruption_s(fluid: Fluid, index: int) -> float:
