@@ -175,7 +175,10 @@ class RecordedStations:
             return RecordedStation(servers, service_s, self._with_kept(index, room, room))
         slower = _slower(fluid, index)
         if self._course.extra == 0.0:
-            slower = math.sqrt(slower)
+            # In overload it serves what the fluid state admits; else its work often comes when the others have none.
+            served_pps = float(fluid.rates[index].sum() * fluid.admitted_ratio[index])
+            is_overloaded = fluid.admitted_ratio[index] < 1.0 - 1e-9 and served_pps * cost.busy_s > 0.0
+            slower = max(servers / (served_pps * cost.busy_s), 1.0) if is_overloaded else math.sqrt(slower)
             return RecordedStation(servers, service_s * slower, room, slower=slower)
         single_s = self._service_s(index, batch_frames=1)
         service_s = np.maximum(service_s, single_s) * slowest_over_mean(task, fluid.model, cost)
