@@ -528,3 +528,16 @@ def test_task_units_that_take_turns_at_a_unit_get_theirs(frames: int, policy: Po
     simulated = Simulate(router).trial(load, length_s(load)).loss_ratio
     assert low - 1e-9 <= simulated <= high + 1e-9
     assert (high == 0.0) == (simulated == 0.0) == is_lossless
+
+
+@pytest.mark.parametrize("frames", [1, 600])
+def test_frames_of_one_instant_are_a_load_of_a_millisecond(frames: int) -> None:
+    # 600 frames of 64 bytes take 600 · 67.2 ns of a link of 10 Gbit/s, 4.03 % of a millisecond.
+    router = multicore(1, MICROSECOND, queue_frames=1024, link_bps=10e9)
+    load = recorded_load(RecordedFrames.of(np.full(frames, 5.0), np.full(frames, 64), np.zeros(frames, int)), ports=2)
+    assert load.rate_pps == pytest.approx(frames * 1e3)
+    for trial in (Solve(router).trial(load, 1.0), Simulate(router).trial(load, length_s(load))):
+        assert trial.intended_pps == trial.offered_pps == pytest.approx(frames * 1e3)
+        assert max(
+            resource.utilisation_ratio for resource in trial.resources if resource.kind == "link"
+        ) == pytest.approx(frames * 67.2e-9 / 1e-3, rel=1e-3)

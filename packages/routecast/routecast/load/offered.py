@@ -122,9 +122,9 @@ class OfferedLoad:
 
     def _take_trace(self, trace: RecordedFrames) -> None:
         flows, trace = trace.flows_of(self.flows)
-        taken: dict[str, object] = {"arrivals": Arrivals.recorded(trace), "flows": flows, "frames": trace.mix}
-        if math.isfinite(trace.rate_pps):
-            taken["rate_pps"] = trace.rate_pps
+        # Frames of one instant have no rate of their own: theirs is that of the trial that has them all.
+        rate_pps = trace.rate_pps if math.isfinite(trace.rate_pps) else len(trace) / trace.length_s
+        taken = {"arrivals": Arrivals.recorded(trace), "flows": flows, "frames": trace.mix, "rate_pps": rate_pps}
         for name, part in taken.items():
             object.__setattr__(self, name, part)
 
