@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -68,28 +68,40 @@ def _flat(row: Mapping[str, object]) -> dict[str, object]:
 
 
 Cell = str | float | int | bool | None
+_Row = TypeVar("_Row")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarOfDefault
+
+    _Row_contra = TypeVarOfDefault("_Row_contra", contravariant=True, default=Any)
+else:
+    _Row_contra = TypeVar("_Row_contra", contravariant=True)
+
+
+def _no_cell(row: object) -> Cell:
+    raise TypeError("a column of Table.of has a getter")
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class Column(Generic[_Row_contra]):
     """A column: its title, its unit, the format of numbers (a specification or a function), and its cells.
 
-    ``getter`` takes a row's object, for :meth:`Table.of`: a function, or the path of an attribute such as
-    ``latency_s.mean``. ``wide`` columns are omitted on a terminal. Texts of a ``wrap`` column break into lines in a
-    page.
+    ``getter`` returns the cell of a row, for :meth:`Table.of`. ``wide`` columns are omitted on a terminal. Texts of a
+    ``wrap`` column break into lines in a page.
     """
 
     title: str
     unit: str = ""
     form: str | Callable[[float], str] = ".4g"
-    getter: str | Callable[[Any], Cell] = ""
+    getter: Callable[[_Row_contra], Cell] | str = _no_cell
     align: Literal["left", "right"] = "right"
     group: str = ""
     wide: bool = False
     wrap: bool = False
 
     @classmethod
-    def text(cls, title: str, getter: str | Callable[[Any], Cell] = "", **more: Any) -> Column:
+    def text(
+        cls, title: str, getter: Callable[[_Row_contra], Cell] | str = _no_cell, **more: Any
+    ) -> Column[_Row_contra]:
         """Return a left-aligned column of texts; ``more`` are the other fields."""
         return cls(title, getter=getter, align="left", **more)
 
@@ -101,19 +113,19 @@ class Table:
     name: str
     title: str
     caption: str
-    columns: tuple[Column, ...]
+    columns: tuple[Column[Any], ...]
     rows: tuple[tuple[Cell, ...], ...]
     strong: frozenset[int] = frozenset()
 
     @classmethod
     def of(
         cls,
-        rows: Iterable[Any],
-        *columns: Column | bool | None,
+        rows: Iterable[_Row],
+        *columns: Column[_Row] | bool | None,
         name: str,
         title: str = "",
         caption: str = "",
-        strong: Iterable[int] | Callable[[Any], bool] = (),
+        strong: Iterable[int] | Callable[[_Row], bool] = (),
     ) -> Table:
         """Return a table of objects, whose cells the getters of the columns take.
 
@@ -122,7 +134,8 @@ class Table:
 
         Examples
         --------
-        >>> Table.of([1 + 2j, 3j], Column("Re", getter="real"), Column("Im", getter="imag"), name="z").rows
+        >>> real, imag = Column("Re", getter=lambda z: z.real), Column("Im", getter=lambda z: z.imag)
+        >>> Table.of([1 + 2j, 3j], real, imag, name="z").rows
         ((1.0, 2.0), (0.0, 3.0))
         """
         rows, shown_columns = tuple(rows), tuple(column for column in columns if isinstance(column, Column))
@@ -138,8 +151,9 @@ class Table:
     @classmethod
     def of_facts(cls, rows: Iterable[tuple[str, str]], *, name: str, title: str, caption: str = "") -> Table:
         """Return a table of names and values without column titles."""
-        columns = (Column.text(""), Column.text(""))
-        return cls(name=name, title=title, caption=caption, columns=columns, rows=tuple(rows))
+        return cls(
+            name=name, title=title, caption=caption, columns=(Column.text(""), Column.text("")), rows=tuple(rows)
+        )
 
 
 def text_table(rows: Iterable[Sequence[str]], heads: Sequence[str], *, name: str, caption: str = "") -> Table:
@@ -181,7 +195,7 @@ def signed_percent(ratio: float) -> str:
     return f"{100.0 * ratio:+.2f}"
 
 
-def shown(cell: Cell, column: Column) -> str:
+def shown(cell: Cell, column: Column[Any]) -> str:
     """Write a cell in the format of its column; unknown values are a dash.
 
     Examples
@@ -206,7 +220,8 @@ def plain_lines(table: Table) -> tuple[list[str], list[str]]:
 
     Examples
     --------
-    >>> table = Table.of([1 + 2j], Column("Re", "m", getter="real"), Column("Im", getter="imag"), name="z")
+    >>> real, imag = Column("Re", "m", getter=lambda z: z.real), Column("Im", getter=lambda z: z.imag)
+    >>> table = Table.of([1 + 2j], real, imag, name="z")
     >>> print(*[line for lines in plain_lines(table) for line in lines], sep="\n")
     Re
      m Im
@@ -262,7 +277,7 @@ def terminal_table(table: Table) -> RichTable:
     return rich
 
 
-def _head(column: Column) -> Text:
+def _head(column: Column[Any]) -> Text:
     from rich.text import Text
 
     head = Text(column.title)
@@ -292,7 +307,7 @@ def table_html(table: Table) -> str:
     return "\n".join([*lines, "</tbody>", "</table>"])
 
 
-def _group_cells(columns: tuple[Column, ...]) -> list[str]:
+def _group_cells(columns: tuple[Column[Any], ...]) -> list[str]:
     spans: list[tuple[str, int]] = []
     for column in columns:
         if spans and spans[-1][0] == column.group:
