@@ -466,7 +466,8 @@ class Calibration:
         from routecast.show.tables import Column, Table, scaled, table_html
 
         mpps = scaled(1e-6, ".4g")
-        columns = (
+        table = Table.of(
+            self._rows(),
             Column("Cores", getter=lambda row: row["cores"]),
             Column.text("Frames", lambda row: row["frames"]),
             Column("Measured", "Mpps", mpps, lambda row: row["measured_pps"]),
@@ -475,8 +476,9 @@ class Calibration:
             Column("to", "Mpps", mpps, lambda row: row["high_pps"]),
             Column.text("Limit", lambda row: row["limit"]),
             Column.text("Calibrates", lambda row: "yes" if row["calibrates"] else "no"),
+            name="calibration",
         )
-        return _captioned(table_html(Table.of(self._rows(), *columns, name="calibration")), repr(self))
+        return _captioned(table_html(table), repr(self))
 
     def __repr__(self) -> str:
         frame_s = self.fitted.parameters["T_c"].value

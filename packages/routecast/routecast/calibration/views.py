@@ -107,14 +107,14 @@ def rows_table(rows: Sequence[Prediction]) -> Table:
     has_predicted = any(row.role == "predicted" for row in rows)
     return Table.of(
         rows,
-        len({row.point.series for row in rows}) > 1 and Column.text("Series", "point.series"),
-        Column("Cores", "", "d", "point.cores"),
-        has_flows and Column("Flows", "", "d", "point.flows"),
-        Column("Frame", "B", "g", "point.frame_bytes"),
+        len({row.point.series for row in rows}) > 1 and Column.text("Series", lambda row: row.point.series),
+        Column("Cores", "", "d", lambda row: row.point.cores),
+        has_flows and Column("Flows", "", "d", lambda row: row.point.flows),
+        Column("Frame", "B", "g", lambda row: row.point.frame_bytes),
         Column("Measured", "Mpps", "#.4g", lambda row: row.measured / 1e6),
         Column("Predicted", "Mpps", "#.4g", lambda row: row.predicted / 1e6),
         Column("95 % interval", "Mpps", getter=_interval),
-        Column("Error", "%", signed_percent, "error_ratio"),
+        Column("Error", "%", signed_percent, lambda row: row.error_ratio),
         Column.text("Limit", lambda row: LIMITS.get(row.limit, row.limit)),
         name="rows",
         title="Measured and predicted",
@@ -199,9 +199,9 @@ def weakness_table(board: Board) -> Table:
     """Return the packs on which the board misses its coverage or loses to the best single law."""
     return Table.of(
         board.weaknesses,
-        Column.text("Pack", "pack"),
-        Column("Points", "", "d", "points"),
-        Column.text("Criterion", "criterion"),
+        Column.text("Pack", lambda row: row.pack),
+        Column("Points", "", "d", lambda row: row.points),
+        Column.text("Criterion", lambda row: row.criterion),
         Column("Value", getter=lambda row: _with_unit(row.value, row.is_ratio)),
         Column("Better", getter=lambda row: f"{_with_unit(row.reference, row.is_ratio)} {row.reference_name}"),
         Column("Repeats", "± %", getter=lambda row: _repeats(row.repeats_to_ratio, is_stated=row.is_stated)),
@@ -236,7 +236,7 @@ def _accuracy_table(groups: Sequence[Group], *, name: str, title: str, first_col
     error = "error in %"
     return Table.of(
         groups,
-        Column.text(first_column, "name"),
+        Column.text(first_column, lambda group: group.name),
         Column("Points", "", "d", lambda group: len(group.rows)),
         Column("Median", "", percent, summary("median_abs_error_ratio"), group=error),
         Column("Mean", "", percent, summary("mean_abs_error_ratio"), group=error),

@@ -123,9 +123,9 @@ def limits_table(estimate: Estimate) -> Table:
     """Return the table of the limits of the machine, the tightest first."""
     return Table.of(
         estimate.limits,
-        Column.text("Resource", "resource"),
-        Column("At most", "Mpps", _mega, "pps"),
-        Column.text("Because", "reason"),
+        Column.text("Resource", lambda row: row.resource),
+        Column("At most", "Mpps", _mega, lambda row: row.pps),
+        Column.text("Because", lambda row: row.reason),
         name="limits",
         title=f"Limits, {estimate.frames.name}",
         strong=frozenset({0}),
@@ -143,8 +143,8 @@ def stated_table(rows: Sequence[ComparedStatement]) -> Table:
         Column.text("Stated", lambda row: f"{row.stated.value:.10g}"),
         Column.text("Ours", lambda row: _ours(row.ours)),
         Column.text("", lambda row: row.stated.unit),
-        Column("Off", "%", signed_percent, "error_ratio"),
-        Column.text("Section", "stated.section"),
+        Column("Off", "%", signed_percent, lambda row: row.error_ratio),
+        Column.text("Section", lambda row: row.stated.section),
         Column.text("Words", lambda row: _words(row, first), wrap=True),
         name="stated",
         title="What the source states",
@@ -218,8 +218,8 @@ def functions_table(functions: Sequence[NetworkFunction]) -> Table:
     """Return the table of the shipped functions."""
     return Table.of(
         functions,
-        Column.text("Name", "name"),
-        Column.text("What it is", "title"),
+        Column.text("Name", lambda row: row.name),
+        Column.text("What it is", lambda row: row.title),
         Column.text("Directions", lambda row: ", ".join(direction.name for direction in row.directions)),
         Column.text("Real", lambda row: "yes" if row.runs_as else ""),
         name="functions",
@@ -237,10 +237,10 @@ def registry_table(operations: Iterable[Operation]) -> Table:
 
     return Table.of(
         operations,
-        Column.text("Operation", "name"),
+        Column.text("Operation", lambda row: row.name),
         Column.text("Parameters", parameters),
         Column("Row", getter=lambda row: "–" if row.row is None else str(row.row)),
-        Column.text("What it does", "meaning"),
+        Column.text("What it does", lambda row: row.meaning),
         name="registry",
         title="Elementary operations",
         caption="Row: number in Table 1 of Baldi & Sapio 2018. Parameters in brackets are optional.",

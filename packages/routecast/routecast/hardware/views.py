@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from routecast.hardware.model import Hardware, OperationCost
+from routecast.hardware.model import Hardware, MemoryLevel, OperationCost
 from routecast.quantity import format_binary_bytes, format_frequency
 from routecast.show.tables import Column, Table, percent
 
@@ -15,14 +15,14 @@ def levels_table(hardware: Hardware) -> Table:
     """Return the table of the levels, with their sizes and the cost of a line in nanoseconds."""
     separate, hz = hardware.stalls == "separate", hardware.cpu.frequency_hz
 
-    def line(pattern: str) -> Column:
+    def line(pattern: str) -> Column[MemoryLevel]:
         return Column(pattern, "ns", ".3g", lambda level: 1e9 * level.line_cycles(pattern, hz) / hz)
 
     return Table.of(
         hardware.levels,
-        Column.text("Level", "name"),
+        Column.text("Level", lambda level: level.name),
         Column("Size", getter=lambda level: format_binary_bytes(level.size_bytes)),
-        *(() if separate else map(line, ("dependent", "batched", "streamed"))),
+        *map(line, () if separate else ("dependent", "batched", "streamed")),
         name="levels",
         title="Levels of the memory",
         caption="The cycles of the operations include all waits of a core; lines in DRAM load the memory."

@@ -12,7 +12,7 @@ from routecast.power._platforms import Platform
 from routecast.power.day import PowerDay
 from routecast.power.fits import DeviceFit
 from routecast.power.form import MonotoneForm, PolynomialForm, greatest_deviation
-from routecast.power.load_fit import ModelledSample
+from routecast.power.load_fit import FittedParameter, ModelledSample
 from routecast.power.model import OperatingPoint, PowerModel
 from routecast.power.operating._search import EvaluatedSetting, SearchResult, latency_quantity
 from routecast.power.operating._setting import UNCHANGED, Setting
@@ -73,15 +73,15 @@ _SYMBOLS = {
 def parameter_table(fit: DeviceFit) -> Table:
     """Return the parameters of one device with their intervals."""
 
-    def column(title: str, name: str) -> Column:
-        return Column(title, "", ".5g", lambda row: getattr(row[1], name) * _symbol(row[0])[2])
+    def column(title: str, of: Callable[[FittedParameter], float]) -> Column[tuple[str, FittedParameter]]:
+        return Column(title, "", ".5g", lambda row: of(row[1]) * _symbol(row[0])[2])
 
     return Table.of(
         fit.parameters.items(),
         Column.text("Parameter", lambda row: _symbol(row[0])[0]),
-        column("Value", "value"),
-        column("From", "low"),
-        column("To", "high"),
+        column("Value", lambda parameter: parameter.value),
+        column("From", lambda parameter: parameter.low),
+        column("To", lambda parameter: parameter.high),
         Column.text("Unit", lambda row: _symbol(row[0])[1]),
         name="parameters",
         title=fit.device,
@@ -415,9 +415,9 @@ def _front_table(result: SearchResult) -> Table:
     pruned_note = "" if result.pruned == 0 else " Settings above the best were not all evaluated (--all)."
     return Table.of(
         shown,
-        Column("Power", "W", getter="power_w"),
+        Column("Power", "W", getter=lambda row: row.power_w),
         Column(quantity, "", format_duration, lambda row: row.latency_s(quantity)),
-        Column("Cores", "", "d", "setting.cores"),
+        Column("Cores", "", "d", lambda row: row.setting.cores),
         Column.text(
             "Clock", lambda row: format_frequency(row.setting.frequency_hz) if row.setting.frequency_hz else ""
         ),
@@ -545,9 +545,13 @@ def load_table(model: PowerModel, name: str, loads: Sequence[float], watts: Sequ
 
 
 def _watts_over_load(rows: Iterable[tuple[float, float]], *, name: str, title: str, caption: str) -> Table:
-    load = Column("Load", "%", ".3g", lambda row: 100.0 * row[0])
     return Table.of(
-        rows, load, Column("Power", "W", ".5g", lambda row: row[1]), name=name, title=title, caption=caption
+        rows,
+        Column("Load", "%", ".3g", lambda row: 100.0 * row[0]),
+        Column("Power", "W", ".5g", lambda row: row[1]),
+        name=name,
+        title=title,
+        caption=caption,
     )
 
 
@@ -585,21 +589,21 @@ def router_table(model: SoftwareRouterPower, points: Iterable[Sequence[float]]) 
 def platforms_table(platforms: Iterable[Platform]) -> Table:
     """Return the machines of Bolla et al. 2009."""
 
-    def kpps(title: str, name: str) -> Column:
-        return Column(title, "kpps", lambda rate_pps: f"{rate_pps / 1e3:.4g}", name)
+    def kpps(title: str, rate_pps: Callable[[Platform], float | None]) -> Column[Platform]:
+        return Column(title, "kpps", lambda rate_pps: f"{rate_pps / 1e3:.4g}", rate_pps)
 
     return Table.of(
         platforms,
-        Column.text("Name", "name"),
-        Column.text("Processor", "cpu"),
-        Column("Cores", "", ".0f", "cores"),
+        Column.text("Name", lambda row: row.name),
+        Column.text("Processor", lambda row: row.cpu),
+        Column("Cores", "", ".0f", lambda row: row.cores),
         Column("Clock", "GHz", ".3g", lambda row: row.frequency_hz / 1e9),
-        kpps("One core", "max_pps"),
-        kpps("Never idle from", "idle_zero_pps"),
-        kpps("Machine", "machine_pps"),
-        Column("2 cores", "x one", ".3g", "gain_of_two"),
-        Column("From", "W", ".3g", "least_w"),
-        Column("To", "W", ".3g", "greatest_w"),
+        kpps("One core", lambda row: row.max_pps),
+        kpps("Never idle from", lambda row: row.idle_zero_pps),
+        kpps("Machine", lambda row: row.machine_pps),
+        Column("2 cores", "x one", ".3g", lambda row: row.gain_of_two),
+        Column("From", "W", ".3g", lambda row: row.least_w),
+        Column("To", "W", ".3g", lambda row: row.greatest_w),
         name="platforms",
         title="Machines of Bolla et al. 2009, with the figures of its text",
         caption="Idle and active powers by clock appear only as curves in its figures: measure your own "
@@ -610,9 +614,11 @@ def platforms_table(platforms: Iterable[Platform]) -> Table:
 def terms_table(model: PortPower) -> Table:
     """Return the terms of each class of ports."""
 
-    def term(title: str, name: str, unit: str = "W", scale: float = 1.0) -> Column:
+    def term(
+        title: str, of: Callable[[PortClass], float | None], unit: str = "W", scale: float = 1.0
+    ) -> Column[tuple[str, PortClass]]:
         def scaled(row: tuple[str, PortClass]) -> float | None:
-            value = getattr(row[1], name)
+            value = of(row[1])
             return None if value is None else value * scale
 
         return Column(title, unit, ".4g", scaled)
@@ -620,13 +626,13 @@ def terms_table(model: PortPower) -> Table:
     return Table.of(
         model.classes.items(),
         Column.text("Ports", lambda row: row[0]),
-        term("P_base", "base_w"),
-        term("P_port", "port_w"),
-        term("P_trx_in", "trx_in_w"),
-        term("P_trx_up", "trx_up_w"),
-        term("P_offset", "offset_w"),
-        term("E_bit", "bit_j", "pJ", 1e12),
-        term("E_pkt", "packet_j", "nJ", 1e9),
+        term("P_base", lambda ports: ports.base_w),
+        term("P_port", lambda ports: ports.port_w),
+        term("P_trx_in", lambda ports: ports.trx_in_w),
+        term("P_trx_up", lambda ports: ports.trx_up_w),
+        term("P_offset", lambda ports: ports.offset_w),
+        term("E_bit", lambda ports: ports.bit_j, "pJ", 1e12),
+        term("E_pkt", lambda ports: ports.packet_j, "nJ", 1e9),
         name="ports",
         title=model.device,
         caption="P_base counts once; P_port, P_trx_in, P_trx_up and P_offset per port that is enabled, plugged in, up "

@@ -264,21 +264,23 @@ class Sizing:
         from routecast.show.tables import Column, Table, scaled, table_html  # only where a notebook shows an answer
 
         mpps = scaled(1e-6, ".4g")
-        columns = (
-            Column("Cores", getter="cores"),
-            Column("Probability", form=".3g", getter="probability"),
-            Column("Rate", "Mpps", mpps, "rate_pps"),
-            Column("95 % from", "Mpps", mpps, "low_pps"),
-            Column("to", "Mpps", mpps, "high_pps"),
-            Column.text("Limit", lambda count: limits(count.limit)),
-        )
 
         def is_least(count: Count) -> bool:
             return self.least is not None and count.cores == self.least.cores
 
-        html = table_html(Table.of(self.counts, *columns, name="size", strong=is_least))
+        table = Table.of(
+            self.counts,
+            Column("Cores", getter=lambda row: row.cores),
+            Column("Probability", form=".3g", getter=lambda row: row.probability),
+            Column("Rate", "Mpps", mpps, lambda row: row.rate_pps),
+            Column("95 % from", "Mpps", mpps, lambda row: row.low_pps),
+            Column("to", "Mpps", mpps, lambda row: row.high_pps),
+            Column.text("Limit", lambda count: limits(count.limit)),
+            name="size",
+            strong=is_least,
+        )
         remarks = "".join(f"<li>{escape(remark)}</li>" for remark in self.remarks)
-        captioned = html.replace("<table>", f"<table>\n<caption>{escape(self.answer)}</caption>", 1)
+        captioned = table_html(table).replace("<table>", f"<table>\n<caption>{escape(self.answer)}</caption>", 1)
         return captioned + (f"\n<ul>{remarks}</ul>" if remarks else "")
 
     def to_json(self) -> dict[str, Any]:

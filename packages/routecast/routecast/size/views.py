@@ -48,16 +48,16 @@ def counts_table(sizing: Sizing, *, whole: bool = False) -> Table:
     mpps = scaled(1e-6, ".4g")
     return Table.of(
         counts,
-        Column("Cores", "", "d", "cores"),
-        is_measured and Column("Probability", "", ".3f", "probability"),
-        Column("Rate", "Mpps", mpps, "rate_pps"),
-        is_measured and Column("Low", "Mpps", mpps, "low_pps", group="95 %"),
-        is_measured and Column("High", "Mpps", mpps, "high_pps", group="95 %"),
+        Column("Cores", "", "d", lambda count: count.cores),
+        is_measured and Column("Probability", "", ".3f", lambda count: count.probability),
+        Column("Rate", "Mpps", mpps, lambda count: count.rate_pps),
+        is_measured and Column("Low", "Mpps", mpps, lambda count: count.low_pps, group="95 %"),
+        is_measured and Column("High", "Mpps", mpps, lambda count: count.high_pps, group="95 %"),
         bool(sizing.bounds)
         and not sizing.has_open_bound
-        and Column(sizing.bounds[0].quantity, "us", scaled(1e6, ".4g"), "latency_s"),
-        has_power and Column("Power", "W", getter="power_w"),
-        Column.text("Limit", "limit"),
+        and Column(sizing.bounds[0].quantity, "us", scaled(1e6, ".4g"), lambda count: count.latency_s),
+        has_power and Column("Power", "W", getter=lambda count: count.power_w),
+        Column.text("Limit", lambda count: count.limit),
         is_measured and Column.text("Outside", lambda count: ", ".join(count.outside)),
         name="size",
         title=f"Cores for {sizing.target.rate_bps / 1e9:.4g} Gbit/s of {sizing.target.frames.name}",
@@ -71,10 +71,10 @@ def compared_table(sizings: Sequence[Sizing]) -> Table:
     has_power = any(sizing.least is not None and math.isfinite(sizing.least.power_w) for sizing in sizings)
     return Table.of(
         sizings,
-        Column.text("Router", "series"),
-        Column("Cores", "", "d", lambda sizing: sizing.least and sizing.least.cores),
-        Column("Rate", "Mpps", scaled(1e-6, ".4g"), lambda sizing: sizing.least and sizing.least.rate_pps),
-        has_power and Column("Power", "W", getter=lambda sizing: sizing.least and sizing.least.power_w),
+        Column.text("Router", lambda sizing: sizing.series),
+        Column("Cores", "", "d", lambda sizing: sizing.least.cores if sizing.least else None),
+        Column("Rate", "Mpps", scaled(1e-6, ".4g"), lambda sizing: sizing.least.rate_pps if sizing.least else None),
+        has_power and Column("Power", "W", getter=lambda sizing: sizing.least.power_w if sizing.least else None),
         name="compared",
         title=f"Least cores for {sizings[0].target.rate_bps / 1e9:.4g} Gbit/s of {sizings[0].target.frames.name}",
         caption="A dash: no count is known to suffice.",

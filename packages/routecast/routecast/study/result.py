@@ -152,10 +152,10 @@ def statements_table(statements: Sequence[Statement], *, caption: str) -> Table:
     """Return the source's statements beside the results; ``caption`` names the source."""
     return Table.of(
         statements,
-        Column.text("Statement", "says", wrap=True),
-        Column.text("Where", "where", wrap=True, wide=True),
-        Column.text("Stated", "stated", wrap=True),
-        Column.text("Here", "here", wrap=True),
+        Column.text("Statement", lambda row: row.says, wrap=True),
+        Column.text("Where", lambda row: row.where, wrap=True, wide=True),
+        Column.text("Stated", lambda row: row.stated, wrap=True),
+        Column.text("Here", lambda row: row.here, wrap=True),
         name="statements",
         title="Statements of the source, and results here",
         caption=caption,
@@ -171,10 +171,10 @@ def prior_knowledge_table(rows: Sequence[KnownGroup]) -> Table:
     )
     return Table.of(
         rows,
-        Column.text("Compared", "of", wrap=True),
-        Column.text("Values", "values", wrap=True),
-        Column.text("Role", "role"),
-        Column.text("Why", "because", wrap=True),
+        Column.text("Compared", lambda row: row.of, wrap=True),
+        Column.text("Values", lambda row: row.values, wrap=True),
+        Column.text("Role", lambda row: row.role),
+        Column.text("Why", lambda row: row.because, wrap=True),
         name="prior_knowledge",
         title="What the model knew",
         caption="Calibrated on: parameters were fitted to these values. Chosen in sight of: a parameter or a mechanism "

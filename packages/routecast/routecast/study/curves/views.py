@@ -26,8 +26,8 @@ def calibrated_table(result: CurveResult) -> Table:
         result.calibrated,
         Column.text("Cost", lambda row: ", ".join(row.paths), wrap=True),
         Column.text("Value", lambda row: format_duration(float(f"{row.value_s:.4g}"))),
-        Column("Stated", "kpps", _kpps, "stated_pps"),
-        Column("Found", "kpps", _kpps, "simulated_pps"),
+        Column("Stated", "kpps", _kpps, lambda row: row.stated_pps),
+        Column("Found", "kpps", _kpps, lambda row: row.simulated_pps),
         Column.text(
             "On", lambda row: f"{row.figure}, {row.curve}{': ' + row.where if row.where else ''}", wrap=True, wide=True
         ),
@@ -50,17 +50,17 @@ def compared_table(result: CurveResult) -> Table:
 
     return Table.of(
         result.compared,
-        Column.text("Figure", "figure"),
-        Column.text("Curve", "conditions.curve"),
+        Column.text("Figure", lambda row: row.figure),
+        Column.text("Curve", lambda row: row.conditions.curve),
         Column.text("At", at, wide=True),
         Column.text("", lambda row: SIDES[row.conditions.side].strip()),
-        Column("Stated", "kpps", _kpps, "stated"),
-        Column("Found", "kpps", _kpps, "predicted"),
-        Column("Error", "%", signed_percent, "error_ratio"),
-        Column("Allowed", "%", _points, "conditions.within", wide=True),
+        Column("Stated", "kpps", _kpps, lambda row: row.stated),
+        Column("Found", "kpps", _kpps, lambda row: row.predicted),
+        Column("Error", "%", signed_percent, lambda row: row.error_ratio),
+        Column("Allowed", "%", _points, lambda row: row.conditions.within, wide=True),
         Column.text("Within", is_within),
         Column.text("", lambda row: "calibrates" if row.calibrates else "compared"),
-        Column.text("Where", "conditions.place", wrap=True, wide=True),
+        Column.text("Where", lambda row: row.conditions.place, wrap=True, wide=True),
         name="compared",
         title="Stated and found",
         caption="Forwarded rates; rates that calibrate are met by construction. Other costs may have been chosen in "
@@ -77,14 +77,14 @@ def left_out_table(result: CurveResult) -> Table:
 
     return Table.of(
         result.left_out,
-        Column.text("Figure", "figure"),
-        Column.text("Left out", "conditions.curve", wrap=True),
+        Column.text("Figure", lambda row: row.figure),
+        Column.text("Left out", lambda row: row.conditions.curve, wrap=True),
         Column.text("Cost", lambda row: ", ".join(row.paths), wrap=True, wide=True),
         Column.text("Set by the others to", cost, wrap=True),
-        Column("Others", "", ".0f", "others", wide=True),
-        Column("Stated", "kpps", _kpps, "stated"),
-        Column("Found", "kpps", _kpps, "predicted"),
-        Column("Error", "%", signed_percent, "error_ratio"),
+        Column("Others", "", ".0f", lambda row: row.others, wide=True),
+        Column("Stated", "kpps", _kpps, lambda row: row.stated),
+        Column("Found", "kpps", _kpps, lambda row: row.predicted),
+        Column("Error", "%", signed_percent, lambda row: row.error_ratio),
         name="left_out",
         title="Each stated rate left out in turn",
         caption="The calibrated cost is set again by least squares of the relative errors of the other stated rates "

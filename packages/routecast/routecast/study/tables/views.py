@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from html import escape
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from routecast.calibration.views import LIMITS
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
@@ -36,8 +36,15 @@ __all__ = [
 
 _LIMITED_BY = {"shared": "bus or memory that the cores share", "link and cpu": "links and the cores"}
 
-_FLOWS = Column("Flows", "", "d")
-_FRAME = Column("Frame", "B", "d")
+_Row = TypeVar("_Row")
+
+
+def _flows(getter: Callable[[_Row], int | str | None]) -> Column[_Row]:
+    return Column("Flows", "", "d", getter)
+
+
+def _frame(getter: Callable[[_Row], float]) -> Column[_Row]:
+    return Column("Frame", "B", "d", getter)
 
 
 def limited_by(limit: str) -> str:
@@ -51,13 +58,13 @@ def limited_by(limit: str) -> str:
     return _LIMITED_BY.get(limit, LIMITS.get(limit, limit))
 
 
-_CONDITIONS: dict[str, tuple[Column, Callable[[LineSetting], str]]] = {
-    "cores": (Column("Cores", "", "d", "point.cores"), lambda point: _count(point.cores, "core")),
+_CONDITIONS: dict[str, tuple[Column[TableRow], Callable[[LineSetting], str]]] = {
+    "cores": (Column("Cores", "", "d", lambda row: row.point.cores), lambda point: _count(point.cores, "core")),
     "link_bps": (
         Column("Link", "Gbit/s", ".4g", lambda row: row.setting.link_bps / 1e9),
         lambda point: f"links of {format_bps(point.link_bps)}",
     ),
-    "ports": (Column("Ports", "", "d", "point.ports"), lambda point: _count(point.ports, "port")),
+    "ports": (Column("Ports", "", "d", lambda row: row.point.ports), lambda point: _count(point.ports, "port")),
     "nic_cap_pps": (
         Column("NIC cap", "Mpps", ".4g", lambda row: row.point.nic_cap_pps and row.point.nic_cap_pps / 1e6),
         lambda point: (
@@ -65,7 +72,7 @@ _CONDITIONS: dict[str, tuple[Column, Callable[[LineSetting], str]]] = {
         ),
     ),
     "flows": (
-        replace(_FLOWS, getter=lambda row: "every core" if row.point.flows is None else row.point.flows),
+        _flows(lambda row: "every core" if row.point.flows is None else row.point.flows),
         lambda point: "flows for every core" if point.flows is None else _count(point.flows, "flow"),
     ),
 }
@@ -106,8 +113,8 @@ def calibration_table(result: TablesResult) -> Table:
     """Return the points that calibrate."""
     return Table.of(
         result.calibrating,
-        replace(_FLOWS, getter="flows"),
-        replace(_FRAME, getter=lambda point: int(point.frame_bytes)),
+        _flows(lambda point: point.flows),
+        _frame(lambda point: int(point.frame_bytes)),
         Column(
             "Measured",
             "Gbit/s",
@@ -124,22 +131,21 @@ def calibration_table(result: TablesResult) -> Table:
 def comparison_table(result: TablesResult) -> Table:
     """Return every measured point with the rates and errors of each model."""
 
-    def error(title: str, rate: Callable[[TableRow], float], **more: Any) -> Column | bool:
+    def error(title: str, rate: Callable[[TableRow], float], **more: Any) -> Column[TableRow] | bool:
         """Return the column of a model's errors; False for a model without values."""
         is_known = any(math.isfinite(rate(row)) for row in result.comparisons)
-        column = Column(title, "error, %", signed_percent, lambda row: row.error_ratio_of(rate(row)), **more)
-        return is_known and column
+        return is_known and Column(title, "error, %", signed_percent, lambda row: row.error_ratio_of(rate(row)), **more)
 
     routecast, others = "routecast", "others"
     return Table.of(
         result.comparisons,
-        replace(_FLOWS, getter="point.flows"),
-        replace(_FRAME, getter="point.frame_bytes"),
+        _flows(lambda row: row.point.flows),
+        _frame(lambda row: row.point.frame_bytes),
         Column("Measured", "Gbit/s", ".4f", lambda row: _gbps(row, row.measured)),
         # "Predicted" is a role in the table of what the model knew; calibrated points and points in sight have others.
         Column("Model", "Gbit/s", ".4f", lambda row: _gbps(row, row.predicted), group=routecast),
         Column("95 % interval", "Gbit/s", getter=lambda row: _interval(row, _gbps), group=routecast),
-        Column("Error", "%", signed_percent, "error_ratio", group=routecast),
+        Column("Error", "%", signed_percent, lambda row: row.error_ratio, group=routecast),
         error("Simulated", lambda row: row.simulated_pps, group=routecast, wide=True),
         error("Eqs. 5–7", lambda row: row.baseline_pps, group=others),
         error(_capitalised(result.study.measurements.reported), lambda row: row.stated, group=others),
@@ -192,9 +198,9 @@ def hypothesis_table(result: TablesResult) -> Table:
     """Return the laws of contention in the average of the model, with their weights."""
     return Table.of(
         result.hypotheses,
-        Column.text("Law", "law.name"),
-        Column.text("k busy cores: c(k), or their joint speed g(k) = k/c(k)", "law.formula"),
-        Column("Weight", "%", lambda ratio: f"{100.0 * ratio:.0f}", "weight"),
+        Column.text("Law", lambda row: row.law.name),
+        Column.text("k busy cores: c(k), or their joint speed g(k) = k/c(k)", lambda row: row.law.formula),
+        Column("Weight", "%", lambda ratio: f"{100.0 * ratio:.0f}", lambda row: row.weight),
         name="hypotheses",
         title="How cores slow each other down",
         caption="A few points do not show which law holds, so the better a law explains them, the greater its weight.",
@@ -216,11 +222,11 @@ def parameter_table(result: TablesResult) -> Table:
 
     return Table.of(
         result.parameters,
-        Column.text("Parameter", "name"),
+        Column.text("Parameter", lambda row: row.name),
         Column("Value", "", ".4g", lambda row: row.value * scale(row)),
         Column("95 % interval", getter=interval),
         Column.text("Unit", unit),
-        Column.text("Meaning", "meaning"),
+        Column.text("Meaning", lambda row: row.meaning),
         name="parameters",
         title="Calibrated parameters",
         caption="With 95 % intervals where the points determine them.",
@@ -248,7 +254,7 @@ def forecast_table(result: TablesResult, scenario: str) -> Table:
     return Table.of(
         points,
         *(_CONDITIONS[name][0] for name in shown),
-        Column.text("Frames", "frames") if has_mix else replace(_FRAME, getter="point.frame_bytes"),
+        Column.text("Frames", lambda row: row.frames) if has_mix else _frame(lambda row: row.point.frame_bytes),
         Column("Predicted", "Mpps", ".2f", lambda row: row.predicted / 1e6),
         Column("95 % interval", "Mpps", getter=lambda row: _interval(row, _mpps)),
         Column("Predicted", "Gbit/s", ".2f", lambda row: _gbps(row, row.predicted)),
@@ -271,22 +277,22 @@ def links_table(result: TablesResult, scenario: str) -> Table | None:
     first = rows[0]
     has_baseline = any(math.isfinite(row.stated_baseline_l1_bps) for row in rows)
 
-    def numbers(attribute: str) -> Callable[[LinksFilled], str]:
-        return lambda row: ", ".join(map(str, getattr(row, attribute))) or f"none up to {row.most_flows}"
+    def numbers(title: str, of: Callable[[LinksFilled], Sequence[int]]) -> Column[LinksFilled]:
+        return Column.text(title, lambda row: ", ".join(map(str, of(row))) or f"none up to {row.most_flows}")
 
-    def gbps(title: str, attribute: str, flows: int) -> Column:
-        return Column(title, f"Gbit/s, {flows} flows", ".2f", lambda row: getattr(row, attribute) / 1e9)
+    def gbps(title: str, l1_bps: Callable[[LinksFilled], float], flows: int) -> Column[LinksFilled]:
+        return Column(title, f"Gbit/s, {flows} flows", ".2f", lambda row: l1_bps(row) / 1e9)
 
     return Table.of(
         rows,
-        Column.text("Frames", "frames"),
+        Column.text("Frames", lambda row: row.frames),
         Column.text("Stated", lambda row: f"from {row.stated_flows} on"),
-        Column.text("Model", numbers("predicted_flows")),
-        has_baseline and Column.text("Eqs. 5–7", numbers("baseline_flows")),
-        gbps("Model", "fewer_predicted_l1_bps", first.fewer_flows),
-        has_baseline and gbps("Eqs. 5–7", "fewer_baseline_l1_bps", first.fewer_flows),
-        gbps("Model", "stated_predicted_l1_bps", first.stated_flows),
-        has_baseline and gbps("Eqs. 5–7", "stated_baseline_l1_bps", first.stated_flows),
+        numbers("Model", lambda row: row.predicted_flows),
+        has_baseline and numbers("Eqs. 5–7", lambda row: row.baseline_flows),
+        gbps("Model", lambda row: row.fewer_predicted_l1_bps, first.fewer_flows),
+        has_baseline and gbps("Eqs. 5–7", lambda row: row.fewer_baseline_l1_bps, first.fewer_flows),
+        gbps("Model", lambda row: row.stated_predicted_l1_bps, first.stated_flows),
+        has_baseline and gbps("Eqs. 5–7", lambda row: row.stated_baseline_l1_bps, first.stated_flows),
         name=f"{scenario}-links",
         title=f"Flows that fill the links of {format_bps(first.links_l1_bps)} together",
         caption="Crafted flows, each on its own core. Links count as full at 99 % of their rates, the accuracy "
