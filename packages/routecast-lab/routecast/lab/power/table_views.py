@@ -16,10 +16,10 @@ def power_tables(table: PowerTable) -> tuple[Table, Table]:
     """Return the watts of a router by load (draft-ietf-bmwg-powerbench-02), and the metrics over them."""
     watts = Table.of(
         table.rows,
-        Column.text("", "name"),
-        Column.text("Load", "state"),
+        Column.text("", lambda row: row.name),
+        Column.text("Load", lambda row: row.state),
         Column("Forwarded", "Gbit/s", getter=lambda row: row.l2_bps / 1e9),
-        Column("Power", "W", getter="power_w"),
+        Column("Power", "W", getter=lambda row: row.power_w),
         Column("Packet", "uJ", getter=lambda row: 1e6 * row.packet_j),
         Column("Bit", "nJ", getter=lambda row: 1e9 * row.bit_j),
         name="power",

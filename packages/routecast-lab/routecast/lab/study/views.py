@@ -46,9 +46,9 @@ def series_table(series: Series) -> Table:
     scale, rate = (1e-6, "Mpps") if fastest_pps >= MPPS_FROM_PPS else (1e-3, "kpps")
     return Table.of(
         series.rows,
-        Column(title, unit, "g", "conditions"),
+        Column(title, unit, "g", lambda row: row.conditions),
         Column("Measured", rate, _DIGITS, lambda row: scale * row.measured),
-        Column("Spread", "%", percent, "repeats.spread_ratio"),
+        Column("Spread", "%", percent, lambda row: row.repeats.spread_ratio),
         Column("Predicted", rate, _DIGITS, lambda row: scale * row.predicted, group="routecast"),
         Column("Simulated", rate, _DIGITS, lambda row: scale * row.simulated_pps, group="routecast", wide=True),
         Column(
@@ -66,12 +66,12 @@ def loss_table(curve: LoadCurve[LossRow]) -> Table:
     """Return loss against offered load."""
     return Table.of(
         curve.rows,
-        Column("Offered", "of capacity", ".2f", "conditions"),
-        Column("Offered", "kpps", _kpps, "offered_pps"),
-        Column("Measured", "% loss", percent, "measured"),
-        Column("Solved", "% loss", percent, "predicted", group="routecast"),
-        Column("Simulated", "% loss", percent, "simulated", group="routecast"),
-        Column("Error", "points", signed_percent, "error", group="routecast"),
+        Column("Offered", "of capacity", ".2f", lambda row: row.conditions),
+        Column("Offered", "kpps", _kpps, lambda row: row.offered_pps),
+        Column("Measured", "% loss", percent, lambda row: row.measured),
+        Column("Solved", "% loss", percent, lambda row: row.predicted, group="routecast"),
+        Column("Simulated", "% loss", percent, lambda row: row.simulated, group="routecast"),
+        Column("Error", "points", signed_percent, lambda row: row.error, group="routecast"),
         name=f"loss-{curve.stem}",
         title=f"Loss: {curve.title}",
         caption="None of these trials calibrates.",
@@ -82,12 +82,12 @@ def latency_table(curve: LatencyCurve) -> Table:
     """Return latency against load."""
     return Table.of(
         curve.rows,
-        Column("Load", "of capacity", ".2f", "conditions"),
-        Column("p50 measured", "us", _us, "measured"),
-        Column("p50 simulated", "us", _us, "predicted"),
+        Column("Load", "of capacity", ".2f", lambda row: row.conditions),
+        Column("p50 measured", "us", _us, lambda row: row.measured),
+        Column("p50 simulated", "us", _us, lambda row: row.predicted),
         Column("Error", "%", getter=_error),
-        Column("p99 measured", "us", _us, "p99_s.median"),
-        Column("p99 simulated", "us", _us, "simulated_p99_s"),
+        Column("p99 measured", "us", _us, lambda row: row.p99_s.median),
+        Column("p99 simulated", "us", _us, lambda row: row.simulated_p99_s),
         name=f"latency-{curve.stem}",
         title=f"Latency: {curve.title}",
         caption=f"Medians of the repeated trials, and predictions of the simulator. {_arrivals_note(curve)}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from routecast.show.tables import Column, Table
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
+    from routecast.evaluate.trial import Delay
     from routecast.lab.testbed.doctor import Finding
     from routecast.lab.testbed.dut_host import Device
     from routecast.lab.testbed.meters import PowerReading
@@ -39,10 +40,15 @@ def selftest_tables(result: SelfTest) -> tuple[Table, ...]:
     """Return the tables of highest rates, latency floors and accuracy of the rate."""
     names = ("maximum", "latency", "rate")
     by_name = {name: [check for check in result.checks if check.name == name] for name in names}
-    leading_columns = (Column.text("Back end", "back_end"), Column.text("Receiver", "where"))
+    leading_columns: tuple[Column[SelfTestCheck], ...] = (
+        Column.text("Back end", lambda row: row.back_end),
+        Column.text("Receiver", lambda row: row.where),
+    )
 
-    def delay(title: str, name: str) -> Column:
-        return Column(title, "", format_duration, f"trial.latency.{name}_s")
+    def delay(title: str, of: Callable[[Delay], float]) -> Column[SelfTestCheck]:
+        return Column(
+            title, "", format_duration, lambda row: of(row.trial.latency) if row.trial and row.trial.latency else None
+        )
 
     def error(check: SelfTestCheck) -> float | None:
         return check.rate_error_ratio if math.isfinite(check.rate_error_ratio) else None
@@ -50,7 +56,7 @@ def selftest_tables(result: SelfTest) -> tuple[Table, ...]:
     maxima = Table.of(
         by_name["maximum"],
         *leading_columns,
-        Column("Frame", "B", "d", "frame_bytes"),
+        Column("Frame", "B", "d", lambda row: row.frame_bytes),
         Column("Received", "", format_pps, lambda row: row.trial.forwarded_pps if row.trial else None),
         Column("Lost", "", ".2%", lambda row: row.trial.loss_ratio if row.trial else None),
         Column("On the wire", "Gbit/s", ".1f", lambda row: row.trial.l1_bps / 1e9 if row.trial else None),
@@ -60,19 +66,19 @@ def selftest_tables(result: SelfTest) -> tuple[Table, ...]:
     floors = Table.of(
         [check for check in by_name["latency"] if check.trial is not None and check.trial.latency is not None],
         *leading_columns,
-        delay("Least", "min"),
-        delay("Median", "p50"),
-        delay("p99", "p99"),
-        delay("Most", "max"),
+        delay("Least", lambda latency: latency.min_s),
+        delay("Median", lambda latency: latency.p50_s),
+        delay("p99", lambda latency: latency.p99_s),
+        delay("Most", lambda latency: latency.max_s),
         name="floor",
         title="Latency floor at 100 kpps, 64 B",
         caption="What a wire between generator and receiver takes: no device can be measured below it.",
     )
     rates = Table.of(
         [check for check in by_name["rate"] if check.trial is not None],
-        Column.text("Intended", lambda row: format_pps(row.trial.intended_pps)),
+        Column.text("Intended", lambda row: format_pps(row.trial.intended_pps) if row.trial else None),
         Column("Error", "", "+.4%", error),
-        Column("Attempts", "", "d", "trial.attempts"),
+        Column("Attempts", "", "d", lambda row: row.trial.attempts if row.trial else None),
         name="rates",
         title="Accuracy of the rate",
     )
@@ -91,11 +97,11 @@ def reading_tables(reading: PowerReading) -> tuple[Table, ...]:
         facts.append(("least step", format_power(reading.quantum_w)))
     zones = Table.of(
         reading.zones,
-        Column.text("Zone", "name"),
-        Column.text("Scope", "scope"),
-        Column.text("In the sum", "is_counted"),
-        Column("Mean", "", format_power, "mean_w"),
-        Column("Energy", "J", getter="energy_j"),
+        Column.text("Zone", lambda row: row.name),
+        Column.text("Scope", lambda row: row.scope),
+        Column.text("In the sum", lambda row: row.is_counted),
+        Column("Mean", "", format_power, lambda row: row.mean_w),
+        Column("Energy", "J", getter=lambda row: row.energy_j),
         name="zones",
         title="Zones",
         caption="Zones that are not in the sum lie within others, or beside what it covers.",
@@ -158,8 +164,8 @@ def devices_table(devices: Sequence[Device]) -> Table:
     """Return the table of devices under test and the programs that each lacks here."""
     return Table.of(
         devices,
-        Column.text("Name", "name"),
-        Column.text("What", "title"),
+        Column.text("Name", lambda row: row.name),
+        Column.text("What", lambda row: row.title),
         Column.text("Is a", lambda row: "router" if row.layer == 3 else "bridge"),
         Column.text("Missing", lambda row: "; ".join(map(str, row.missing())) or "nothing"),
         name="devices",
@@ -172,8 +178,8 @@ def back_ends_table(back_ends: Sequence[BackEnd]) -> Table:
     """Return the table of the tester's back ends and the reasons why this process cannot use them."""
     return Table.of(
         back_ends,
-        Column.text("Name", "name"),
-        Column.text("To", "task"),
+        Column.text("Name", lambda row: row.name),
+        Column.text("To", lambda row: row.task),
         Column.text("Missing", lambda row: row.why_not or "nothing"),
         name="back-ends",
         title="Back ends of the tester",
@@ -188,10 +194,10 @@ def meters_table(meters: Sequence[MeterEntry]) -> Table:
 
     return Table.of(
         meters,
-        Column.text("Meter", "name"),
-        Column.text("Scope", "scope"),
+        Column.text("Meter", lambda row: row.name),
+        Column.text("Scope", lambda row: row.scope),
         Column.text("Readable", readable),
-        Column.text("Why not, and what to do", "why_not"),
+        Column.text("Why not, and what to do", lambda row: row.why_not),
         name="meters",
         title="Power meters",
     )

@@ -202,6 +202,19 @@ def _deviations(profile: Profile) -> Iterator[Deviation]:
         yield deviation("5.4", "MUST", "2 s or more for residual frames", span(settings.residual), document="RFC 9004")
 
 
+def _columns(result: BackToBackResult) -> tuple[Column[BackToBackRow], ...]:
+    return (
+        Column("Burst", "frames", ",.1f", lambda row: row.burst_frames.mean, group="length of burst"),
+        Column("Least", "frames", ",.0f", lambda row: row.burst_frames.least, group="length of burst"),
+        Column("Most", "frames", ",.0f", lambda row: row.burst_frames.most, group="length of burst"),
+        Column("sd", "frames", ",.1f", lambda row: row.burst_frames.sd, group="length of burst"),
+        Column("Tests", "", "d", lambda row: row.burst_frames.repeats, wide=True),
+        Column("Step", "frames", "d", lambda row: row.resolution_frames, wide=True),
+        time_column("Implied buffer", lambda row: row.implied_buffer_s, wide=True),
+        time_column("Corrected buffer", lambda row: row.corrected_buffer_s),
+    )
+
+
 PROCEDURE = Procedure(
     name="back_to_back",
     title="Back-to-back frames",
@@ -215,16 +228,7 @@ PROCEDURE = Procedure(
     trials=_trials,
     deviations=_deviations,
     outcomes={"limit": "the longest allowed", "skipped": "not tested"},
-    columns=lambda result: (
-        Column("Burst", "frames", ",.1f", "burst_frames.mean", group="length of burst"),
-        Column("Least", "frames", ",.0f", "burst_frames.least", group="length of burst"),
-        Column("Most", "frames", ",.0f", "burst_frames.most", group="length of burst"),
-        Column("sd", "frames", ",.1f", "burst_frames.sd", group="length of burst"),
-        Column("Tests", "", "d", "burst_frames.repeats", wide=True),
-        Column("Step", "frames", "d", "resolution_frames", wide=True),
-        time_column("Implied buffer", "implied_buffer_s", wide=True),
-        time_column("Corrected buffer", "corrected_buffer_s"),
-    ),
+    columns=_columns,
     caption=lambda result: as_sentence(describe_repeats(row.burst_frames for row in result.rows)),
     explained="RFC 9004 sec. 6: longest bursts at the maximum rate without loss, and the buffer that explains them.",
     opening=lambda result, benchmark: (Prose((as_sentence(result.algorithm),)),),

@@ -200,6 +200,16 @@ def _tester_limit_text(rows: Sequence[FrameLossRow]) -> str:
     return text if max_ratio < _FULL_RATE_RATIO else ""
 
 
+def _columns(result: FrameLossResult) -> tuple[Column[FrameLossRow], ...]:
+    return (
+        Column("Of maximum", "%", percent, lambda row: row.rate_ratio),
+        rate_column("Offered", lambda row: row.offered_pps),
+        rate_column("Forwarded", lambda row: row.forwarded_pps),
+        LOSS,
+        LOSS_TRIAL,
+    )
+
+
 PROCEDURE = Procedure(
     name="frame_loss",
     title="Frame loss rate",
@@ -213,13 +223,7 @@ PROCEDURE = Procedure(
     stated=lambda rows, profile, streams, medium: {"step_ratio": profile.frame_loss.step},
     trials=_trials,
     deviations=_deviations,
-    columns=lambda result: (
-        Column("Of maximum", "%", percent, "rate_ratio"),
-        rate_column("Offered", "offered_pps"),
-        rate_column("Forwarded", "forwarded_pps"),
-        LOSS,
-        LOSS_TRIAL,
-    ),
+    columns=_columns,
     caption=lambda result: f"In steps of {percent_of(result.step_ratio)} of the maximum rate for the size.",
     figures=_figures,
     rests_on_throughput=False,

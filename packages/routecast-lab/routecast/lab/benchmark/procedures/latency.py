@@ -273,6 +273,30 @@ def _opening(result: LatencyResult, benchmark: BenchmarkResult) -> tuple[Block]:
     return (Prose(tuple(sentences)),)
 
 
+def _columns(result: LatencyResult) -> tuple[Column[LatencyRow], ...]:
+    return (
+        rate_column("Rate", lambda row: row.rate_pps),
+        Column("Of throughput", "", percent_of, lambda row: row.rate_ratio, wide=True),
+        Column.text("Media", lambda row: result.medium, wide=True),
+        time_column("Mean", lambda row: row.latency_s.mean, group="of the repetitions"),
+        time_column("Least", lambda row: row.latency_s.least, group="of the repetitions", wide=True),
+        time_column("Most", lambda row: row.latency_s.most, group="of the repetitions", wide=True),
+        Column("Number", "", "d", lambda row: row.latency_s.repeats, group="of the repetitions", wide=True),
+        time_column("Least", lambda row: row.min_s, group="of the frames", wide=True),
+        time_column("p1", lambda row: row.p1_s, group="of the frames", wide=True),
+        time_column("Median", lambda row: row.typical_s, group="of the frames"),
+        time_column("p99", lambda row: row.p99_s, group="of the frames", wide=True),
+        time_column("p99.9", lambda row: row.worst_s, group="of the frames"),
+        time_column("Most", lambda row: row.max_s, group="of the frames", wide=True),
+        time_column("PDV", lambda row: row.pdv_s),
+        time_column("Least", lambda row: row.ipdv_s[0], group="IPDV", wide=True),
+        time_column("Median", lambda row: row.ipdv_s[1], group="IPDV", wide=True),
+        time_column("Most", lambda row: row.ipdv_s[2], group="IPDV", wide=True),
+        LOSS,
+        LOSS_TRIAL,
+    )
+
+
 PROCEDURE = Procedure(
     name="latency",
     title="Latency",
@@ -285,27 +309,7 @@ PROCEDURE = Procedure(
     stated=lambda rows, profile, streams, medium: {"definition": DEFINITION, "medium": medium},
     trials=_trials,
     deviations=_deviations,
-    columns=lambda result: (
-        rate_column("Rate", "rate_pps"),
-        Column("Of throughput", "", percent_of, "rate_ratio", wide=True),
-        Column.text("Media", lambda row: result.medium, wide=True),
-        time_column("Mean", "latency_s.mean", group="of the repetitions"),
-        time_column("Least", "latency_s.least", group="of the repetitions", wide=True),
-        time_column("Most", "latency_s.most", group="of the repetitions", wide=True),
-        Column("Number", "", "d", "latency_s.repeats", group="of the repetitions", wide=True),
-        time_column("Least", "min_s", group="of the frames", wide=True),
-        time_column("p1", "p1_s", group="of the frames", wide=True),
-        time_column("Median", "typical_s", group="of the frames"),
-        time_column("p99", "p99_s", group="of the frames", wide=True),
-        time_column("p99.9", "worst_s", group="of the frames"),
-        time_column("Most", "max_s", group="of the frames", wide=True),
-        time_column("PDV", "pdv_s"),
-        time_column("Least", lambda row: row.ipdv_s[0], group="IPDV", wide=True),
-        time_column("Median", lambda row: row.ipdv_s[1], group="IPDV", wide=True),
-        time_column("Most", lambda row: row.ipdv_s[2], group="IPDV", wide=True),
-        LOSS,
-        LOSS_TRIAL,
-    ),
+    columns=_columns,
     caption=lambda result: f"Mean: {describe_repeats(row.latency_s for row in result.rows)}.",
     explained="RFC 8219 sec. 7.2: typical is the median of the medians, worst the median of the 99.9th percentiles. "
     "Sec. 7.3: PDV is the 99.9th percentile less the least delay, IPDV the difference from frame to frame.",

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from operator import attrgetter
 from statistics import fmean, stdev
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeVar
 
 from routecast.lab.benchmark.stage import Stage
 from routecast.lab.benchmark.streams import Stream
@@ -71,7 +70,7 @@ class Procedure:
     deviations: Callable[[Profile], Iterable[Deviation]] = field(
         "``deviations(profile)`` yields every difference of the profile's values from the standard."
     )
-    columns: Callable[[Any], Sequence[Column | bool]] = field(
+    columns: Callable[[Any], Sequence[Column[Any] | bool]] = field(
         "``columns(result)`` returns the columns of its table beside the common ones; ``False`` is no column."
     )
     lead: str = field("Meaning of its result, for readers who do not know the RFC.")
@@ -124,8 +123,8 @@ class Procedure:
         words = {"found": "", "undetermined": "not determined", **self.outcomes}
         table = Table.of(
             result.rows,
-            Column.text("Stream", "stream", wide=not several),
-            Column("Frame", "B", ".6g", "frame_bytes"),
+            Column.text("Stream", lambda row: row.stream, wide=not several),
+            Column("Frame", "B", ".6g", lambda row: row.frame_bytes),
             *self.columns(result),
             Column.text("", lambda row: words.get(row.outcome, row.outcome), wide=True),
             name=self.name.replace("_", "-"),
@@ -161,18 +160,28 @@ def _is_known(cell: Cell) -> bool:
     return cell not in (None, "") and not (isinstance(cell, float) and math.isnan(cell))
 
 
-def rate_column(title: str, getter: str | Callable[[Any], Cell], **more: Any) -> Column:
+_Row = TypeVar("_Row")
+
+
+def rate_column(title: str, getter: Callable[[_Row], Cell], **more: Any) -> Column[_Row]:
     """Return a column of rates in frames/s, written in full as RFC 2544 asks."""
     return Column(title, "frames/s", frames_per_second, getter, **more)
 
 
-def time_column(title: str, getter: str | Callable[[Any], Cell], **more: Any) -> Column:
+def time_column(title: str, getter: Callable[[_Row], Cell], **more: Any) -> Column[_Row]:
     """Return a column of times, each with its unit."""
     return Column(title, "", time_text, getter, **more)
 
 
-LOSS = Column("Loss", "%", scaled(100.0, ".4g"), "loss_ratio")
-LOSS_TRIAL = Column.text("Loss of", "worst_trial", wide=True)
+class _LossRow(Protocol):
+    @property
+    def loss_ratio(self) -> float: ...
+    @property
+    def worst_trial(self) -> str: ...
+
+
+LOSS: Column[_LossRow] = Column("Loss", "%", scaled(100.0, ".4g"), lambda row: row.loss_ratio)
+LOSS_TRIAL: Column[_LossRow] = Column.text("Loss of", lambda row: row.worst_trial, wide=True)
 
 WORST_TRIAL: Any = field(
     "The trial whose loss is shown, the worst, where several trials at this rate differ in loss.", default=""
@@ -242,10 +251,17 @@ def frames_per_second(rate_pps: float) -> str:
     return f"{rate_pps:,.0f}" if rate_pps >= 100.0 else f"{rate_pps:.4g}"
 
 
-def resolved_column(title: str, getter: str, resolution: str = "resolution_s", **more: Any) -> Column:
+class _ResolvedRow(Protocol):
+    @property
+    def resolution_s(self) -> float: ...
+
+
+_Resolved = TypeVar("_Resolved", bound=_ResolvedRow)
+
+
+def resolved_column(title: str, value_s: Callable[[_Resolved], float], **more: Any) -> Column[_Resolved]:
     """Return a column of times, of which those below the resolution of the measurement are "not resolved"."""
-    value_of, resolution_of = attrgetter(getter), attrgetter(resolution)
-    return Column.text(title, lambda row: resolved_text(value_of(row), resolution_of(row)), **more)
+    return Column.text(title, lambda row: resolved_text(value_s(row), row.resolution_s), **more)
 
 
 def resolved_text(value_s: float, resolution_s: float) -> str:

@@ -131,6 +131,19 @@ def _deviations(profile: Profile) -> Iterator[Deviation]:
         yield deviation("26.5", "SHOULD", "several repetitions", str(settings.repeats))
 
 
+def _columns(result: RecoveryResult) -> tuple[Column[RecoveryRow], ...]:
+    return (
+        rate_column("As throughput", lambda row: row.throughput_pps, group="rates", wide=True),
+        rate_column("Overload", lambda row: row.overload_pps, group="rates"),
+        rate_column("Then", lambda row: row.recovery_pps, group="rates"),
+        resolved_column("Recovery", lambda row: row.recovery_s.mean),
+        resolved_column("Least", lambda row: row.recovery_s.least, wide=True),
+        resolved_column("Most", lambda row: row.recovery_s.most, wide=True),
+        Column("Tests", "", "d", lambda row: row.recovery_s.repeats, wide=True),
+        Column("Loss", "in the overload", percent_of, lambda row: row.overload_loss_ratio, wide=True),
+    )
+
+
 PROCEDURE = Procedure(
     name="recovery",
     title="System recovery",
@@ -143,16 +156,7 @@ PROCEDURE = Procedure(
     trials=_trials,
     deviations=_deviations,
     outcomes={"no overload": "the overload was none"},
-    columns=lambda result: (
-        rate_column("As throughput", "throughput_pps", group="rates", wide=True),
-        rate_column("Overload", "overload_pps", group="rates"),
-        rate_column("Then", "recovery_pps", group="rates"),
-        resolved_column("Recovery", "recovery_s.mean"),
-        resolved_column("Least", "recovery_s.least", wide=True),
-        resolved_column("Most", "recovery_s.most", wide=True),
-        Column("Tests", "", "d", "recovery_s.repeats", wide=True),
-        Column("Loss", "in the overload", percent_of, "overload_loss_ratio", wide=True),
-    ),
+    columns=_columns,
     caption=lambda result: (
         "Last lost frame after the end of the overload. Not resolved: less than the time between two "
         "frames that the overload loses."

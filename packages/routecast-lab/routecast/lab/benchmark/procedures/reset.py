@@ -181,6 +181,20 @@ def _opening(result: ResetResult, benchmark: BenchmarkResult) -> tuple[Block, ..
     return (Prose(statements),) if statements else ()
 
 
+def _columns(result: ResetResult) -> tuple[Column[ResetRow], ...]:
+    return (
+        Column.text("Reset", lambda row: row.kind),
+        Column.text("RFC 6201 sec.", lambda row: row.section, wide=True),
+        rate_column("Rate", lambda row: row.rate_pps),
+        Column("Rate", "Mbit/s", scaled(1e-6, ",.1f"), lambda row: row.l2_bps, wide=True),
+        Column("Lost", "frames", ",.0f", lambda row: row.lost_frames.mean),
+        resolved_column("Time", lambda row: row.reset_s.mean),
+        resolved_column("Least", lambda row: row.reset_s.least, wide=True),
+        resolved_column("Most", lambda row: row.reset_s.most, wide=True),
+        Column("Trials", "", "d", lambda row: row.reset_s.repeats),
+    )
+
+
 PROCEDURE = Procedure(
     name="reset",
     title="Reset",
@@ -193,17 +207,7 @@ PROCEDURE = Procedure(
     trials=_trials,
     deviations=_deviations,
     left_out=_left_out,
-    columns=lambda result: (
-        Column.text("Reset", "kind"),
-        Column.text("RFC 6201 sec.", "section", wide=True),
-        rate_column("Rate", "rate_pps"),
-        Column("Rate", "Mbit/s", scaled(1e-6, ",.1f"), "l2_bps", wide=True),
-        Column("Lost", "frames", ",.0f", "lost_frames.mean"),
-        resolved_column("Time", "reset_s.mean"),
-        resolved_column("Least", "reset_s.least", wide=True),
-        resolved_column("Most", "reset_s.most", wide=True),
-        Column("Trials", "", "d", "reset_s.repeats"),
-    ),
+    columns=_columns,
     row_name=lambda row: row.kind,
     caption=lambda result: as_sentence(result.method),
     opening=_opening,

@@ -726,21 +726,21 @@ def _unconfirmed(result: ThroughputResult) -> Iterator[str]:
     yield from (f"Not confirmed: {reason}." for reason in reasons if reason)
 
 
-def _columns(result: ThroughputResult) -> tuple[Column | bool, ...]:
+def _columns(result: ThroughputResult) -> tuple[Column[ThroughputRow] | bool, ...]:
     repeated, metered = any(row.repeats_pps.repeats > 1 for row in result.rows), bool(result.watts)
     return (
-        Column.text("Goal", "goal"),
+        Column.text("Goal", lambda row: row.goal),
         rate_column("Throughput", lambda row: rate_text(row) if row.limit == "tester" else row.throughput_pps),
         Column.text("Confirmed", _confirmed_word, wide=True),
-        Column("Floor", "%", scaled(100.0, ".4g"), "floor_loss_ratio", wide=True),
-        rate_column("Upper bound", "upper_pps"),
-        rate_column("Theoretical", "theoretical_pps"),
-        Column("Of it", "%", percent, "of_theoretical_ratio"),
-        Column("Frames", "Gbit/s", scaled(1e-9, ".3f"), "l2_bps", wide=True),
-        Column("Wire", "Gbit/s", scaled(1e-9, ".3f"), "l1_bps", wide=True),
-        repeated and Column("Searches", "", "d", "repeats_pps.repeats", wide=True),
+        Column("Floor", "%", scaled(100.0, ".4g"), lambda row: row.floor_loss_ratio, wide=True),
+        rate_column("Upper bound", lambda row: row.upper_pps),
+        rate_column("Theoretical", lambda row: row.theoretical_pps),
+        Column("Of it", "%", percent, lambda row: row.of_theoretical_ratio),
+        Column("Frames", "Gbit/s", scaled(1e-9, ".3f"), lambda row: row.l2_bps, wide=True),
+        Column("Wire", "Gbit/s", scaled(1e-9, ".3f"), lambda row: row.l1_bps, wide=True),
+        repeated and Column("Searches", "", "d", lambda row: row.repeats_pps.repeats, wide=True),
         repeated and Column("sd", "", percent_of, _relative_sd, wide=True),
-        Column("Trials", "", "d", "trials", wide=True),
+        Column("Trials", "", "d", lambda row: row.trials, wide=True),
         metered and Column("Power", "W", getter=lambda row: row.power.mean_w if row.power else math.nan),
         metered and Column("Packet", "uJ", getter=lambda row: 1e6 * row.power.packet_j if row.power else math.nan),
     )

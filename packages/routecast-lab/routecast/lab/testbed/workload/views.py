@@ -56,9 +56,9 @@ def kernels_table() -> Table:
 
     return Table.of(
         kernels(),
-        Column.text("Name", "name"),
-        Column.text("What it does", "title"),
-        Column.text("Group", "group", wide=True),
+        Column.text("Name", lambda row: row.name),
+        Column.text("What it does", lambda row: row.title),
+        Column.text("Group", lambda row: row.group, wide=True),
         Column.text("Table", lambda row: f"{row.entries} {row.table}" if row.table else None),
         name="kernels",
         title="Kernels of network processors",
@@ -84,14 +84,14 @@ def _sizes(answer: Characterisation) -> Table:
     )
     return Table.of(
         answer.sizes,
-        Column("Frame", "B", ".0f", "frame_bytes"),
-        Column("Packets", "", "d", "packets"),
-        Column("Instructions", "", ".1f", "instructions"),
+        Column("Frame", "B", ".0f", lambda row: row.frame_bytes),
+        Column("Packets", "", "d", lambda row: row.packets),
+        Column("Instructions", "", ".1f", lambda row: row.instructions),
         Column("Per byte", "", ".2f", lambda row: row.instructions / row.frame_bytes),
-        Column("Packet reads", "", ".1f", "packet_reads"),
-        Column("writes", "", ".1f", "packet_writes"),
-        Column("Other reads", "", ".1f", "other_reads"),
-        Column("writes", "", ".1f", "other_writes"),
+        Column("Packet reads", "", ".1f", lambda row: row.packet_reads),
+        Column("writes", "", ".1f", lambda row: row.packet_writes),
+        Column("Other reads", "", ".1f", lambda row: row.other_reads),
+        Column("writes", "", ".1f", lambda row: row.other_writes),
         name="sizes",
         title=f"{kernel.name}: {kernel.title}",
         caption=caption + (f"{line}." if not math.isnan(fit.per_byte) else ""),
@@ -138,11 +138,11 @@ def _misses(answer: Characterisation) -> Table:
     accesses = answer.data_accesses
     return Table.of(
         [miss for miss in answer.misses if miss.cache_bytes >= 1024],
-        Column("Cache", "", format_binary_bytes, "cache_bytes"),
-        Column("Data", "", ".2f", "data"),
+        Column("Cache", "", format_binary_bytes, lambda row: row.cache_bytes),
+        Column("Data", "", ".2f", lambda row: row.data),
         Column("Of accesses", "%", percent, lambda row: row.data / accesses if accesses else None),
-        Column("Data without packets", "", ".2f", "other_data"),
-        Column("Instructions", "", ".2f", "instructions"),
+        Column("Data without packets", "", ".2f", lambda row: row.other_data),
+        Column("Instructions", "", ".2f", lambda row: row.instructions),
         name="misses",
         title="Misses per packet by size of the cache",
         caption="Fully associative, least recently used line replaced, 64 B lines, all sizes from one pass (Mattson et "
@@ -156,14 +156,14 @@ def required_table(needs: Sequence[Required], frequency_hz: float | None, ipc: f
     caption = "Frames back to back, 20 B of preamble and gap each (S1)."
     if frequency_hz is not None:
         caption += f" One processor: {format_frequency(frequency_hz)}, {ipc:g} instructions per cycle."
-    of_processor = (Column("Time for", "instructions", ".1f", "budget"), Column("Processors", "", "d", "processors"))
     return Table.of(
         needs,
-        Column("Frame", "B", ".0f", "frame_bytes"),
-        Column("Packets", "", format_pps, "packets_per_s"),
-        Column("Instructions", "", ".1f", "instructions"),
+        Column("Frame", "B", ".0f", lambda row: row.frame_bytes),
+        Column("Packets", "", format_pps, lambda row: row.packets_per_s),
+        Column("Instructions", "", ".1f", lambda row: row.instructions),
         Column("Needed", "MIPS", ".0f", lambda row: row.instructions_per_s / 1e6),
-        *(() if frequency_hz is None else of_processor),
+        frequency_hz is not None and Column("Time for", "instructions", ".1f", lambda row: row.budget),
+        frequency_hz is not None and Column("Processors", "", "d", lambda row: row.processors),
         name="required",
         title=f"Processing that {needs[0].line_bps / 1e9:g} Gbit/s of frames takes",
         caption=caption,
