@@ -73,14 +73,14 @@ def facts_table(result: ExperimentsResult) -> Table:
     return Table.of(
         result.facts,
         Column.text("Fact", says, wrap=True),
-        Column.text("Experiment", "fact.experiment", wide=True),
+        Column.text("Experiment", lambda row: row.fact.experiment, wide=True),
         Column("Stated", getter=lambda row: _stated_and_model(row)[0]),
         Column("Model", getter=lambda row: _stated_and_model(row)[1]),
         Column.text("Unit", lambda row: "%" if row.fact.of == "share" else row.fact.unit),
         Column.text("Allowed", allowed),
         Column.text("Within", lambda row: {None: "–", True: "yes", False: "NO"}[row.is_met]),
         Column.text("", lambda row: _role(row.fact, fitted, roles)),
-        Column.text("Where", "fact.place", wrap=True, wide=True),
+        Column.text("Where", lambda row: row.fact.place, wrap=True, wide=True),
         name="facts",
         title="Stated facts and the model",
         caption="The model meets facts that calibrate as well as possible. Facts that follow are of responses to which "
@@ -92,10 +92,10 @@ def expectations_table(result: ExperimentsResult) -> Table:
     """Return the table of the expectations with the model's verdicts."""
     return Table.of(
         result.expectations,
-        Column.text("Expectation", "expectation.says", wrap=True),
-        Column.text("Where", "expectation.place", wrap=True, wide=True),
+        Column.text("Expectation", lambda row: row.expectation.says, wrap=True),
+        Column.text("Where", lambda row: row.expectation.place, wrap=True, wide=True),
         Column.text("Model", lambda row: "confirms" if row.is_confirmed else "refutes"),
-        Column.text("Model's answer", "finding", wrap=True),
+        Column.text("Model's answer", lambda row: row.finding, wrap=True),
         name="expectations",
         title="Expectations, confirmed or refuted",
         caption="The expectations and claims of the source, and the model's verdicts.",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
 from routecast.experiment.analysis.outcome import Analysis, Cell, Effect, LevelEffect, MarkedRun, Screening
 from routecast.experiment.answer import RunOverTime, rerun_over_time
@@ -52,13 +52,15 @@ MAX_EFFECTS = 12
 MAX_NAMED = 5
 MAX_ALIASES = 4
 
+_Row = TypeVar("_Row")
+
 
 def design_table(experiment: Experiment) -> Table:
     """Return the table of the combinations of levels."""
     design = experiment.design
     replicated = f", {design.replications} runs of each" if design.replications > 1 else ""
 
-    def level(number: int) -> Column:
+    def level(number: int) -> Column[int]:
         factor = experiment.factors[number]
         return Column.text(f"{factor.letter}: {factor.name}", lambda row: levels_of_row(experiment, row)[number].label)
 
@@ -205,8 +207,8 @@ def factors_table(experiment: Experiment) -> Table:
 
     return Table.of(
         experiment.factors,
-        Column.text("", "letter"),
-        Column.text("Factor", "name"),
+        Column.text("", lambda row: row.letter),
+        Column.text("Factor", lambda row: row.name),
         Column.text("Levels", levels, wrap=True),
         name="factors",
         title="Factors",
@@ -220,9 +222,9 @@ def effects_table(analysis: Analysis, scale: Scale) -> Table:
     has_value = any(effect.value is not None for effect in analysis.effects)
     has_interval = has_value and any(effect.low is not None for effect in analysis.effects)
 
-    def amount(title: str, key: str, form: str, group: str = "") -> Column:
+    def amount(title: str, of: Callable[[Effect], float | None], form: str, group: str = "") -> Column[Effect]:
         def cell(effect: Effect) -> float | None:
-            value: float | None = getattr(effect, key)
+            value = of(effect)
             return None if value is None else 0.0 if abs(value) < rounding else value / step
 
         return Column(title, unit, form, cell, group=group)
@@ -237,15 +239,15 @@ def effects_table(analysis: Analysis, scale: Scale) -> Table:
     shaded = " Shaded rows are significant." if any(effect.is_significant for effect in analysis.effects) else ""
     return Table.of(
         analysis.effects,
-        Column.text("", "name"),
-        Column.text("Effect of", "label", wrap=True),
-        Column("Share", "%", percent, "share_ratio"),
-        has_value and amount("Effect", "value", "+.4g"),
-        has_interval and amount("from", "low", "+.3g", _interval_title(analysis)),
-        has_interval and amount("to", "high", "+.3g", _interval_title(analysis)),
+        Column.text("", lambda effect: effect.name),
+        Column.text("Effect of", lambda effect: effect.label, wrap=True),
+        Column("Share", "%", percent, lambda effect: effect.share_ratio),
+        has_value and amount("Effect", lambda effect: effect.value, "+.4g"),
+        has_interval and amount("from", lambda effect: effect.low, "+.3g", _interval_title(analysis)),
+        has_interval and amount("to", lambda effect: effect.high, "+.3g", _interval_title(analysis)),
         any(effect.aliases for effect in analysis.effects)
         and Column.text("Aliased with", lambda effect: ", ".join(effect.aliases), wrap=True),
-        Column.text("Verdict", "verdict", wrap=True),
+        Column.text("Verdict", lambda effect: effect.verdict, wrap=True),
         name="effects",
         title=f"Effects on {scale.name}",
         caption=f"{q0}{meaning}Share: the part of the variation that the effect explains.{shaded}",
@@ -260,9 +262,9 @@ def level_effects_table(analysis: Analysis, scale: Scale) -> Table | None:
     if not rows:
         return None
 
-    def amount(title: str, key: str, form: str) -> Column:
+    def amount(title: str, of: Callable[[LevelEffect], float | None], form: str) -> Column[tuple[Effect, LevelEffect]]:
         def cell(row: tuple[Effect, LevelEffect]) -> float | None:
-            value: float | None = getattr(row[1], key)
+            value = of(row[1])
             return None if value is None else value / step
 
         return Column(title, unit, form, cell)
@@ -272,9 +274,9 @@ def level_effects_table(analysis: Analysis, scale: Scale) -> Table | None:
         Column.text("", lambda row: row[0].name),
         Column.text("Factor", lambda row: row[0].label),
         Column.text("Level", lambda row: row[1].label),
-        amount("Effect", "value", "+.4g"),
-        amount("from", "low", "+.3g"),
-        amount("to", "high", "+.3g"),
+        amount("Effect", lambda level: level.value, "+.4g"),
+        amount("from", lambda level: level.low, "+.3g"),
+        amount("to", lambda level: level.high, "+.3g"),
         name="levels",
         title="Effect of each level",
     )
@@ -297,22 +299,22 @@ def anova_table(analysis: Analysis, scale: Scale) -> Table:
 
     return Table.of(
         analysis.anova,
-        Column.text("Component", "component"),
-        Column("Degrees of freedom", "", "d", "df"),
+        Column.text("Component", lambda row: row.component),
+        Column("Degrees of freedom", "", "d", lambda row: row.df),
         Column("Sum of squares", unit, ".5g", lambda row: without_rounding(row.ss)),
         Column("Share", "%", percent, lambda row: row.ss / analysis.sst if analysis.sst > 0.0 else None),
         Column("Mean square", unit, ".5g", lambda row: without_rounding(row.ms)),
-        Column("F", "", ".4g", "f"),
-        Column("p", "", ".3g", "p_value"),
+        Column("F", "", ".4g", lambda row: row.f),
+        Column("p", "", ".3g", lambda row: row.p_value),
         name="anova",
         title=f"Analysis of variance of {scale.name}",
     )
 
 
-def _level_columns(experiment: Experiment, coded: Callable[[Any], Sequence[float]]) -> list[Column]:
+def _level_columns(experiment: Experiment, coded: Callable[[_Row], Sequence[float]]) -> list[Column[_Row]]:
     """Return a column of levels for each factor; ``coded`` returns the coded levels of a row."""
 
-    def column(number: int, factor: Factor) -> Column:
+    def column(number: int, factor: Factor) -> Column[_Row]:
         return Column.text(factor.name, lambda row: display_label(factor, coded(row)[number]))
 
     return [column(number, factor) for number, factor in enumerate(experiment.factors)]
@@ -326,16 +328,19 @@ def cells_table(experiment: Experiment, analysis: Analysis, scale: Scale) -> Tab
     """Return the table of the combinations, each with the mean answer of its runs and the model's prediction."""
     has_interval = any(cell.low is not None for cell in analysis.cells)
 
-    def end(title: str, number: int) -> Column:
+    def end(title: str, number: int) -> Column[Cell]:
         def value(cell: Cell) -> float | None:
             ends = scale.ends(cell.low, cell.high)
             return None if ends is None else ends[number]
 
         return Column(title, scale.unit, getter=value, group=_interval_title(analysis))
 
+    def coded(cell: Cell) -> Sequence[float]:
+        return cell.coded
+
     return Table.of(
         analysis.cells[:_MAX_PAGE_ROWS],
-        *_level_columns(experiment, lambda cell: cell.coded),
+        *_level_columns(experiment, coded),
         Column(
             "Answered", scale.unit, getter=lambda cell: None if cell.mean is None else scale.untransformed(cell.mean)
         ),
@@ -361,12 +366,15 @@ def runs_table(results: Results, scales: Mapping[str, Scale]) -> Table:
         for number, (run, answer) in enumerate(zip(results.runs, results.answers, strict=True), start=1)
     ]
 
-    def response(name: str, scale: Scale) -> Column:
+    def response(name: str, scale: Scale) -> Column[tuple[int, Run, Answer]]:
         def value(row: tuple[int, Run, Answer]) -> float | None:
             base = row[2].values.get(name)
             return None if base is None else base / scale.step
 
         return Column(scale.name, scale.unit, getter=value)
+
+    def coded(row: tuple[int, Run, Answer]) -> Sequence[float]:
+        return experiment.design.coded[row[1].row]
 
     def remark(row: tuple[int, Run, Answer]) -> str:
         answer = row[2]
@@ -375,7 +383,7 @@ def runs_table(results: Results, scales: Mapping[str, Scale]) -> Table:
     return Table.of(
         rows[:_MAX_PAGE_ROWS],
         Column("Run", "", "d", lambda row: row[0]),
-        *_level_columns(experiment, lambda row: experiment.design.coded[row[1].row]),
+        *_level_columns(experiment, coded),
         Column("Replication", "", "d", lambda row: row[1].replication + 1),
         *(response(name, scale) for name, scale in scales.items()),
         Column.text("Bottleneck, or why it has no answer", remark, wrap=True),
@@ -387,11 +395,15 @@ def runs_table(results: Results, scales: Mapping[str, Scale]) -> Table:
 
 def missing_table(experiment: Experiment, missing: Sequence[MarkedRun], *, title: str, caption: str) -> Table:
     """Return the table of runs that are missing or not steady, with the reasons."""
+
+    def coded(run: MarkedRun) -> Sequence[float]:
+        return experiment.design.coded[run.row]
+
     return Table.of(
         missing[:_MAX_PAGE_ROWS],
         Column("Run", "", "d", lambda run: run.run + 1),
-        *_level_columns(experiment, lambda run: experiment.design.coded[run.row]),
-        Column.text("Why", "why", wrap=True),
+        *_level_columns(experiment, coded),
+        Column.text("Why", lambda run: run.why, wrap=True),
         name="missing",
         title=title,
         caption=caption,
@@ -403,11 +415,11 @@ def screening_table(screening: Screening) -> Table:
     has_shares = any(factor.first_order_ratio is not None for factor in screening.factors)
     return Table.of(
         screening.factors,
-        Column("Rank", "", "d", "rank"),
-        Column.text("Factor", "name"),
-        has_shares and Column("Alone", "%", percent, "first_order_ratio"),
-        has_shares and Column("With interactions", "%", percent, "total_ratio"),
-        Column("Direction", "", "+.2f", "srrc"),
+        Column("Rank", "", "d", lambda row: row.rank),
+        Column.text("Factor", lambda row: row.name),
+        has_shares and Column("Alone", "%", percent, lambda row: row.first_order_ratio),
+        has_shares and Column("With interactions", "%", percent, lambda row: row.total_ratio),
+        Column("Direction", "", "+.2f", lambda row: row.srrc),
         name="screening",
         title="Which factors matter",
         caption="Alone: the share of the variance that the factor explains by itself. With interactions: the share "

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 
 from routecast.noc.answer.optimum import OptimumAnswer, OptimumRow
 from routecast.noc.answer.power import EQUAL_PARTS, PowerAnswer
 from routecast.noc.answer.simulate import NocComparison, SimulationAnswer, SimulationRow
 from routecast.noc.file import NocCase, policy_name
-from routecast.noc.simulate._result import MeanEstimate
+from routecast.noc.simulate._result import Latency, MeanEstimate
 from routecast.quantity import format_duration
 from routecast.show.tables import Column, Table, percent, signed_percent
 
@@ -35,21 +34,26 @@ def with_interval(value: MeanEstimate | None, form: str = ".2f") -> str:
 def simulation_table(answer: SimulationAnswer) -> Table:
     """Return latency, throughput, link loads and power of every simulated load."""
     has_routings = len(answer.keys) > 1
-    percentiles = (95, 99) if all(len(row.simulated.planes) == 1 for row in answer.rows) else ()
+    has_percentiles = all(len(row.simulated.planes) == 1 for row in answer.rows)
     count = answer.table.replications
     sample = f"{count} replications" if count > 1 else "the batches of one replication"
     has_alpha = any(alpha != 1.0 for row in answer.rows for alpha in row.alphas)
+
+    def percentile(title: str, of: Callable[[Latency], MeanEstimate]) -> Column[SimulationRow]:
+        return Column(title, "", ".0f", lambda row: _percentile(row, of))
+
     return Table.of(
         answer.rows,
-        has_routings and Column.text("Routing", "name"),
-        Column("Load", "", ".3g", "load"),
+        has_routings and Column.text("Routing", lambda row: row.name),
+        Column("Load", "", ".3g", lambda row: row.load),
         has_alpha and Column("Alpha", getter=lambda row: _joined(row.alphas, ".3f")),
         Column("Latency", getter=lambda row: with_interval(_latency(row))),
-        *(Column(f"p{part}", "", ".0f", partial(_percentile, name=f"p{part}_cycles")) for part in percentiles),
-        Column("Accepted", "", ".4f", "simulated.accepted_flits_node_cycle.value"),
-        Column("Busiest", "", ".3f", "largest_link_load"),
-        Column("Power", "", ".4g", "simulated.power.value"),
-        Column("Above flow", "%", signed_percent, "of_flow_power_ratio"),
+        has_percentiles and percentile("p95", lambda found: found.p95_cycles),
+        has_percentiles and percentile("p99", lambda found: found.p99_cycles),
+        Column("Accepted", "", ".4f", lambda row: row.simulated.accepted_flits_node_cycle.value),
+        Column("Busiest", "", ".3f", lambda row: row.largest_link_load),
+        Column("Power", "", ".4g", lambda row: row.simulated.power.value),
+        Column("Above flow", "%", signed_percent, lambda row: row.of_flow_power_ratio),
         name="simulation",
         title="Flit by flit" + ("" if has_routings else f": {answer.rows[0].name}"),
         caption=(
@@ -65,12 +69,11 @@ def _latency(row: SimulationRow) -> MeanEstimate | None:
     return None if row.simulated.is_saturated else row.simulated.packet_latency_cycles
 
 
-def _percentile(row: SimulationRow, name: str) -> float | None:
+def _percentile(row: SimulationRow, of: Callable[[Latency], MeanEstimate]) -> float | None:
     percentiles = row.simulated.packet_percentiles
     if percentiles is None or row.simulated.is_saturated:
         return None
-    value: MeanEstimate = getattr(percentiles, name)
-    return value.value
+    return of(percentiles).value
 
 
 def simulation_headline(answer: SimulationAnswer) -> tuple[str, ...]:
@@ -171,14 +174,14 @@ def power_table(answer: PowerAnswer) -> Table:
     dash = " A dash: a link is over capacity at full clock." if any(row.power is None for row in answer.rows) else ""
     return Table.of(
         rows,
-        len(answer.case.loads) > 1 and Column("Load", "", ".3g", "load"),
-        Column.text("Routing", "name"),
+        len(answer.case.loads) > 1 and Column("Load", "", ".3g", lambda row: row.load),
+        Column.text("Routing", lambda row: row.name),
         Column("Bottleneck", getter=lambda row: _joined(row.bottlenecks, ".3f")),
         Column("Alpha", getter=lambda row: _joined(row.alphas, ".3f")),
-        Column("Hop flow", "", ".3f", "hop_flow"),
-        Column("Power", "", ".4g", "power"),
-        Column("of NoDVFS", "%", percent, "of_no_dvfs_ratio"),
-        Column("of XY, DVFS", "%", percent, "of_xy_ratio"),
+        Column("Hop flow", "", ".3f", lambda row: row.hop_flow),
+        Column("Power", "", ".4g", lambda row: row.power),
+        Column("of NoDVFS", "%", percent, lambda row: row.of_no_dvfs_ratio),
+        Column("of XY, DVFS", "%", percent, lambda row: row.of_xy_ratio),
         name="power",
         title="Power by routing",
         caption=(
@@ -202,11 +205,11 @@ def watts_table(answer: PowerAnswer) -> Table | None:
     is_bounded = any(row.watts is not None and row.watts[0] != row.watts[1] for row in rows)
     return Table.of(
         rows,
-        Column("Load", "", ".3g", "load"),
-        Column.text("Routing", "name"),
-        is_bounded and Column("Least", "W", ".4g", lambda row: row.watts[0]),
-        Column("Greatest" if is_bounded else "Power", "W", ".4g", lambda row: row.watts[1]),
-        has_idle and Column("Idle", "W", ".4g", "idle_w"),
+        Column("Load", "", ".3g", lambda row: row.load),
+        Column.text("Routing", lambda row: row.name),
+        is_bounded and Column("Least", "W", ".4g", lambda row: row.watts and row.watts[0]),
+        Column("Greatest" if is_bounded else "Power", "W", ".4g", lambda row: row.watts and row.watts[1]),
+        has_idle and Column("Idle", "W", ".4g", lambda row: row.idle_w),
         name="watts",
         title=f"All routers together: {table.name}",
         caption=(
@@ -265,12 +268,12 @@ def optima_table(answer: OptimumAnswer) -> Table:
     """Return the optimum by load: expansion of each plane, power, proven bound and gap, work."""
     return Table.of(
         answer.rows,
-        Column("Load", "", ".3g", "load"),
+        Column("Load", "", ".3g", lambda row: row.load),
         Column("Alpha", getter=lambda row: _joined([plane.alpha for plane in row.optimum.planes], ".4f")),
-        Column("Power", "", ".6g", "optimum.power"),
-        Column("Bound", "", ".6g", "optimum.lower_bound"),
-        Column("Gap", "%", gap_percent, "optimum.gap"),
-        Column("Programs", "", "d", "optimum.programs"),
+        Column("Power", "", ".6g", lambda row: row.optimum.power),
+        Column("Bound", "", ".6g", lambda row: row.optimum.lower_bound),
+        Column("Gap", "%", gap_percent, lambda row: row.optimum.gap),
+        Column("Programs", "", "d", lambda row: row.optimum.programs),
         Column("Time", getter=lambda row: format_duration(row.seconds)),
         name="optimum",
         title="The optimum",

@@ -45,7 +45,7 @@ def factor_table(result: NocResult) -> Table:
     )
 
 
-def _case_column(result: CaseResult, value: Callable[[str, float], float], form: str) -> Column:
+def _case_column(result: CaseResult, value: Callable[[str, float], float], form: str) -> Column[str]:
     load = max(result.loads)
     return Column(result.case.name, "", form, lambda curve: value(curve, load) if curve in result.curves else None)
 
@@ -60,7 +60,7 @@ def _policies(result: NocResult) -> tuple[str, ...]:
 def curves_table(result: CaseResult) -> Table:
     """Return the relative power of every curve of a case at every load."""
 
-    def power(curve: str) -> Column:
+    def power(curve: str) -> Column[float]:
         return Column(curve_name(curve), "", ".4f", lambda load: result.mean(curve, load))
 
     return Table.of(
@@ -77,7 +77,7 @@ def distance_table(result: NocResult) -> Table:
     """Return the share of the distance from Li's allocation to the bounds that routecast's allocation closes."""
     return Table.of(
         [case for case in result.cases if {SEARCH, FOUR_PHASE, BOUND} <= set(case.curves)],
-        Column.text("Traffic", "case.name"),
+        Column.text("Traffic", lambda row: row.case.name),
         Column(curve_name(FOUR_PHASE), "", ".2f", lambda row: row.factor(FOUR_PHASE, max(row.loads))),
         Column(curve_name(SEARCH), "", ".2f", lambda row: row.factor(SEARCH, max(row.loads))),
         Column(
@@ -95,16 +95,16 @@ def compared_table(result: NocResult) -> Table:
     """Return every stated power beside the computed one."""
     return Table.of(
         result.compared,
-        Column.text("Traffic", "case"),
+        Column.text("Traffic", lambda row: row.case),
         Column.text(
             "Policy", lambda row: curve_name(row.conditions.curve) + (", at most" if row.conditions.at_most else "")
         ),
-        Column("Stated", "", ".3f", "stated"),
-        Column("Found", "", ".3f", "predicted"),
-        Column("Error", "%", signed_percent, "error_ratio"),
+        Column("Stated", "", ".3f", lambda row: row.stated),
+        Column("Found", "", ".3f", lambda row: row.predicted),
+        Column("Error", "%", signed_percent, lambda row: row.error_ratio),
         Column("Stated", "times", ".2f", lambda row: row.conditions.load / row.stated),
         Column("Found", "times", ".2f", lambda row: row.conditions.load / row.predicted),
-        Column.text("Where", "conditions.place", wrap=True, wide=True),
+        Column.text("Where", lambda row: row.conditions.place, wrap=True, wide=True),
         name="compared",
         title="Stated and found",
         caption=f"Power relative to no scaling at load 1, and how many times below no scaling that is. {READ_OFF}",
@@ -115,11 +115,11 @@ def own_table(result: NocResult) -> Table:
     """Return every criterion of the study that no source states, beside the result."""
     return Table.of(
         result.own,
-        Column.text("Traffic", "case"),
+        Column.text("Traffic", lambda row: row.case),
         Column.text("Policy", lambda row: curve_name(row.conditions.curve)),
-        Column("At most", "", ".3f", "stated"),
-        Column("Found", "", ".3f", "predicted"),
-        Column.text("Why", "conditions.why", wrap=True, wide=True),
+        Column("At most", "", ".3f", lambda row: row.stated),
+        Column("Found", "", ".3f", lambda row: row.predicted),
+        Column.text("Why", lambda row: row.conditions.why, wrap=True, wide=True),
         name="own",
         title="Criteria of the study",
         caption="Power relative to no scaling at load 1. No source states these bounds.",
@@ -130,15 +130,15 @@ def flits_table(result: NocResult) -> Table:
     """Return table 6.1: power at the flit level with and without scaling, Li's values beside the simulated ones."""
     return Table.of(
         result.dvfs_rows,
-        Column("Load", "", "g", "load"),
-        Column("NoDVFS", "", ".3f", "without_dvfs.value", group="here"),
-        Column("DVFS", "", ".4f", "with_dvfs.value", group="here"),
-        Column("Ratio", "", ".3f", "ratio.value", group="here"),
-        Column("±", "", ".3f", "ratio.half_width", group="here"),
-        Column("NoDVFS", "", ".3f", "printed.without_dvfs", group="Li 2012"),
-        Column("DVFS", "", ".4f", "printed.with_dvfs", group="Li 2012"),
-        Column("Ratio", "", ".2f", "printed.ratio", group="Li 2012"),
-        Column("Theory", "", ".2f", "theory"),
+        Column("Load", "", "g", lambda row: row.load),
+        Column("NoDVFS", "", ".3f", lambda row: row.without_dvfs.value, group="here"),
+        Column("DVFS", "", ".4f", lambda row: row.with_dvfs.value, group="here"),
+        Column("Ratio", "", ".3f", lambda row: row.ratio.value, group="here"),
+        Column("±", "", ".3f", lambda row: row.ratio.half_width, group="here"),
+        Column("NoDVFS", "", ".3f", lambda row: row.printed.without_dvfs, group="Li 2012"),
+        Column("DVFS", "", ".4f", lambda row: row.printed.with_dvfs, group="Li 2012"),
+        Column("Ratio", "", ".2f", lambda row: row.printed.ratio, group="Li 2012"),
+        Column("Theory", "", ".2f", lambda row: row.theory),
         Column("Error", "%", signed_percent, lambda row: row.ratio.value / row.theory - 1.0),
         name="flits",
         title="Table 6.1: power flit by flit, XY, hot-spot",

@@ -127,7 +127,7 @@ def savings_table(savings: Sequence[Saving], days: float, *, name: str, title: s
     notes = [f"{saving.name}: {saving.note}." for saving in savings if saving.note]
     return Table.of(
         savings,
-        Column.text("Algorithm", "name"),
+        Column.text("Algorithm", lambda saving: saving.name),
         Column("Energy", "kWh/day", ".3f", lambda saving: saving.schedule.energy_j / KWH_J / days),
         Column(
             "Energy",

@@ -111,9 +111,9 @@ def memories_table(answer: MappingAnswer) -> Table:
     """Return the table of the memories: content and load."""
     return Table.of(
         memory_loads(answer.best.mapping, answer.best.predicted_pps),
-        Column.text("Memory", "memory"),
+        Column.text("Memory", lambda load: load.memory),
         Column.text("Holds", lambda load: ", ".join(load.holds) or "–", wrap=True),
-        Column("Busy", "%", percent, "busy_ratio"),
+        Column("Busy", "%", percent, lambda load: load.busy_ratio),
         name="memories",
         title="Memories",
         caption="The states and rings in each memory, and the utilisation of its channels at the bound.",

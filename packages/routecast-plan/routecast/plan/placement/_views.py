@@ -277,13 +277,13 @@ def elements_table(answer: PlacementAnswer) -> Table:
     """Return all elements with server and cores, and the cost of sharing."""
     return Table.of(
         answer.elements,
-        Column.text("Element", "element"),
-        Column.text("Server", "server"),
+        Column.text("Element", lambda element: element.element),
+        Column.text("Server", lambda element: element.server),
         Column.text("Cores", lambda element: describe_cores(element.threads), wrap=True, wide=True),
         Column.text("Shares cores with", lambda element: ", ".join(element.shares_cores) or "–", wrap=True),
         Column("Here", "kpps", ".1f", lambda element: element.carries_pps / 1e3),
         Column("Alone", "kpps", ".1f", lambda element: element.alone_pps / 1e3),
-        Column("Less", "%", percent, "cost_ratio"),
+        Column("Less", "%", percent, lambda element: element.cost_ratio),
         name="elements",
         title="Elements",
         caption="Here: rate of the element when its server is full. Alone: its rate if it were alone on the server. It "
@@ -342,8 +342,8 @@ def links_table(answer: PlacementAnswer) -> Table:
     """Return the links between servers, the fullest first."""
     return Table.of(
         answer.links,
-        Column.text("Link", "name"),
-        Column("Used", "%", percent, "used_ratio"),
+        Column.text("Link", lambda link: link.name),
+        Column("Used", "%", percent, lambda link: link.used_ratio),
         Column("Full at", "kpps", ".1f", lambda link: link.capacity_pps / 1e3),
         name="links",
         title="Links between servers",

@@ -15,10 +15,12 @@ from routecast.replications.activation_costs import ActivationCosts
 from routecast.replications.activation_dynamics import Observed
 from routecast.replications.frequency import FrequencyLaw
 from routecast.replications.napi.run import (
+    ClockCurve,
     ClockResult,
     FormCurve,
     FormResult,
     IdleResult,
+    IdleRow,
     NapiResult,
     greatest_rise_per_packet,
 )
@@ -44,20 +46,20 @@ def _interval(low: float, high: float, write: Callable[[float], str]) -> str | N
 
 
 def _idle_table(result: IdleResult) -> Table:
-    def judging(title: str, prediction: str) -> Column:
-        judged = {row.conditions: getattr(row, prediction) for row in result.judging}
+    def judging(title: str, prediction: Callable[[IdleRow], float]) -> Column[IdleRow]:
+        judged = {row.conditions: prediction(row) for row in result.judging}
         return Column(title, "%", _points, lambda row: judged.get(row.conditions), group="fitted without it")
 
     return Table.of(
         result.points,
-        Column("Load", "Mpps", scaled(1e-6, ".4g"), "conditions"),
-        Column("Measured", "%", _points, "measured"),
-        Column("Simulated", "%", _points, "predicted", group="three costs"),
+        Column("Load", "Mpps", scaled(1e-6, ".4g"), lambda row: row.conditions),
+        Column("Measured", "%", _points, lambda row: row.measured),
+        Column("Simulated", "%", _points, lambda row: row.predicted, group="three costs"),
         Column("Error", "points", scaled(100.0, "+.1f"), lambda row: row.predicted - row.measured, group="three costs"),
-        Column("Closed form", "%", _points, "closed_form", group="three costs", wide=True),
-        judging("Left out", "left_out"),
-        judging("From half", "from_half"),
-        Column("IRQs", "per packet", ".3f", "interrupts_per_packet"),
+        Column("Closed form", "%", _points, lambda row: row.closed_form, group="three costs", wide=True),
+        judging("Left out", lambda row: row.left_out),
+        judging("From half", lambda row: row.from_half),
+        Column("IRQs", "per packet", ".3f", lambda row: row.interrupts_per_packet),
         name=f"idle-{result.curve.name}",
         title=f"{result.curve.title}: idle time of one core",
         caption="In percent of the time. Left out: fitted to all other points; from half: to every other point. "
@@ -72,7 +74,7 @@ def _cost_table(idle: tuple[IdleResult, ...]) -> Table:
         "wake-up, idle": lambda costs: costs.wakeup_s,
     }
     rows = [
-        (result.curve.title, name, *map(cost, (result.fitted.costs, result.fitted.low, result.fitted.high)))
+        (result.curve.title, name, cost(result.fitted.costs), cost(result.fitted.low), cost(result.fitted.high))
         for result in idle
         for name, cost in costs.items()
     ]
@@ -91,14 +93,14 @@ def _cost_table(idle: tuple[IdleResult, ...]) -> Table:
 def _error_table(idle: tuple[IdleResult, ...]) -> Table:
     return Table.of(
         idle,
-        Column.text("Curve", "curve.title"),
+        Column.text("Curve", lambda result: result.curve.title),
         Column("Points", "", "d", lambda result: len(result.judging)),
-        Column("Simulated", "points", percent, "errors.simulated"),
-        Column("Left out", "points", percent, "errors.left_out"),
-        Column("Other half", "points", percent, "errors.from_half"),
-        Column("1/c", "Mpps", _mpps, "fitted.costs.maximum_pps", group="maximum rate"),
-        Column("Measured", "Mpps", _mpps, "curve.maximum", group="maximum rate"),
-        Column("Error", "%", signed_percent, "maximum_error_ratio", group="maximum rate"),
+        Column("Simulated", "points", percent, lambda result: result.errors.simulated),
+        Column("Left out", "points", percent, lambda result: result.errors.left_out),
+        Column("Other half", "points", percent, lambda result: result.errors.from_half),
+        Column("1/c", "Mpps", _mpps, lambda result: result.fitted.costs.maximum_pps, group="maximum rate"),
+        Column("Measured", "Mpps", _mpps, lambda result: result.curve.maximum, group="maximum rate"),
+        Column("Error", "%", signed_percent, lambda result: result.maximum_error_ratio, group="maximum rate"),
         name="errors",
         title="How wrong the three costs are",
         caption="Root mean square errors in percentage points of the time, over points up to the first without idle "
@@ -132,12 +134,12 @@ def _form_table(form: FormResult) -> Table:
         (*form.curves, *form.range),
         Column.text("Polls", lambda curve: POLLS[curve.costs.manner]),
         Column.text("Arrivals", lambda curve: ARRIVALS[curve.arrivals]),
-        Column("Interrupt", "ns", scaled(1e9, ".0f"), "costs.per_interrupt_s"),
-        Column("Idle", "%", _points, "at_saturation.idle_ratio", group=at),
-        Column("IRQs", "per packet", ".3f", "at_saturation.interrupts_per_packet", group=at),
-        Column("Never idle", "from, kpps", _kpps, "never_idle_pps"),
-        Column("Maximum", "kpps", _kpps, "maximum_pps"),
-        Column("Error", "points", _points, "form_rmse"),
+        Column("Interrupt", "ns", scaled(1e9, ".0f"), lambda curve: curve.costs.per_interrupt_s),
+        Column("Idle", "%", _points, lambda curve: curve.at_saturation.idle_ratio, group=at),
+        Column("IRQs", "per packet", ".3f", lambda curve: curve.at_saturation.interrupts_per_packet, group=at),
+        Column("Never idle", "from, kpps", _kpps, lambda curve: curve.never_idle_pps),
+        Column("Maximum", "kpps", _kpps, lambda curve: curve.maximum_pps),
+        Column("Error", "points", _points, lambda curve: curve.form_rmse),
         name="form",
         title="Which way to poll leaves no idle time before the maximum",
         caption="Polls go on until a poll finds nothing, or until a short poll enables interrupts, or take frames that "
@@ -147,19 +149,19 @@ def _form_table(form: FormResult) -> Table:
 
 
 def _clock_table(clock: ClockResult) -> Table:
-    def rate(share: float, law: FrequencyLaw) -> Column:
+    def rate(share: float, law: FrequencyLaw) -> Column[ClockCurve]:
         title = f"{100.0 * share:.0f} % memory"
         return Column(title, "kpps", _kpps, lambda row: law.rate_pps(row.frequency_hz), group="maximum rate")
 
     shown = f"{100.0 * clock.shown.memory_ratio(clock.part.frequency):.0f} % memory, simulated"
     return Table.of(
         clock.curves,
-        Column("Clock", "GHz", scaled(1e-9, ".2f"), "frequency_hz"),
+        Column("Clock", "GHz", scaled(1e-9, ".2f"), lambda row: row.frequency_hz),
         *map(rate, clock.part.memory, clock.laws),
-        Column("Maximum", "kpps", _kpps, "maximum_pps", group=shown),
+        Column("Maximum", "kpps", _kpps, lambda row: row.maximum_pps, group=shown),
         Column("Gain", "%/% of clock", ".2f", lambda row: clock.shown.gain_ratio(row.frequency_hz), group=shown),
         Column("Plateau", "us", _us, lambda row: row.points[-1].latency_p50_s, group=shown),
-        Column("Ring alone", "us", _us, "plateau_s", group=shown),
+        Column("Ring alone", "us", _us, lambda row: row.plateau_s, group=shown),
         name="clock",
         title="Maximum rate and overload latency against the clock",
         caption="Illustration: no rate at another clock is published as a number. Shares of memory time are those at "

@@ -36,7 +36,7 @@ def mismatch_table(result: ClusterResult) -> Table:
     """Return the table of the daily energy of each sampling's design, run at each sampling."""
     steps = sorted({sample.run_s for sample in result.sampling_runs})
 
-    def kwh(run_s: float) -> Column:
+    def kwh(run_s: float) -> Column[float]:
         def per_day(designed_s: float) -> float:
             return result.sampling_run(designed_s, run_s).kwh_per_day
 
@@ -72,13 +72,13 @@ def fleets_table(result: ClusterResult) -> Table:
 
     return Table.of(
         result.fleets,
-        Column.text("Fleet", "design.name"),
+        Column.text("Fleet", lambda fleet: fleet.design.name),
         Column(
             "Energy", "kWh/day", ".3f", lambda fleet: fleet.offline.schedule.energy_j / KWH_J / days, group="off-line"
         ),
         Column("Switched", "a day", ".0f", lambda fleet: fleet.offline.schedule.switchings / days, group="off-line"),
-        Column("Energy", "%", signed_percent, "energy_ratio", group="worth"),
-        Column("Switched", "%", _whole_percent, "switchings_ratio", group="worth"),
+        Column("Energy", "%", signed_percent, lambda fleet: fleet.energy_ratio, group="worth"),
+        Column("Switched", "%", _whole_percent, lambda fleet: fleet.switchings_ratio, group="worth"),
         Column("Energy", "%", signed_percent, fewest_energy, group="fewest"),
         Column("Switched", "%", _whole_percent, fewest_switchings, group="fewest"),
         name="fleets",
