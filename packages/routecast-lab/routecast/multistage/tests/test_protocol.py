@@ -21,8 +21,9 @@ from routecast.multistage.protocol.neighbours import Networks
 from routecast.multistage.protocol.schedule import PATHS_EVERY_S, PROBE_EVERY_S
 from routecast.multistage.protocol.watch import SILENT_ROUNDS, BalancerView, MemberView, MemberWatch
 from routecast.multistage.tests.multistage_hosts import Hosts, states, wait_for
+from routecast.multistage.tests.protocol_checks import path_bound_s
 from routecast.multistage.tests.protocol_defects import DEFECTS, PACKAGE, plant, search
-from routecast.multistage.tests.protocol_world import World, path_bound_s
+from routecast.multistage.tests.protocol_world import World
 
 HOUR_S = 3600.0
 
