@@ -126,7 +126,7 @@ def test_the_panel_is_as_sure_as_size(table: tuple[tuple[Point, ...], dict[str, 
     rates = [point.throughput_pps for point in points if point.frame_bytes == model.frame_bytes]
     for goal_pps in (0.7 * min(rates), *(rate * ratio for rate in rates for ratio in (0.93, 1.04, 1.2))):
         goal = Goal(rate_pps=goal_pps, frames=mix, confidence_ratio=0.95)
-        for count in forecast(points, goal, (1, 2, 3, 4, 6, 8)).counts:
+        for count in forecast(points, goal, (1, 2, 3, 4, 6, 8), next_points=0).counts:
             shown = chance(data, count.cores, model.frame_bytes, busy_ports(data), goal_pps)
             if count.probability is None:
                 assert math.isnan(shown), (goal_pps, count.cores)
