@@ -45,7 +45,8 @@ def sweep_table(sweep: Sweep, *, has_reasons: bool = False) -> Table:
         *(_trial_columns(sweep, lambda point: point.trial) if sweep.has_load else _rate_columns()),
         *simulated,
         Column.text("What limits", lambda point: _limits(point.bottleneck)),
-        has_reasons and Column.text("Because", lambda point: point.bottleneck and point.bottleneck.reason, wrap=True),
+        has_reasons
+        and Column.text("Because", lambda point: point.bottleneck.reason if point.bottleneck else None, wrap=True),
         sweep.is_simulated
         and Column.text(
             "What limits",
@@ -66,13 +67,15 @@ def _assumed_arrivals(sweep: Sweep) -> Iterator[str]:
         )
 
 
-def _rate_columns() -> Iterator[Column]:
+def _rate_columns() -> Iterator[Column[SweepPoint]]:
     yield Column("Without loss", "", getter=_without_loss)
     yield Column("Overloads nothing", "", format_pps, lambda point: _known(point.overloads_nothing_pps))
     yield Column("At most", "", format_pps, lambda point: _known(point.maximum_pps))
 
 
-def _trial_columns(sweep: Sweep, get: Callable[[SweepPoint], Trial | None], of: str = "") -> Iterator[Column]:
+def _trial_columns(
+    sweep: Sweep, get: Callable[[SweepPoint], Trial | None], of: str = ""
+) -> Iterator[Column[SweepPoint]]:
     """Yield the columns of a trial; without a load only the forwarding rate has a meaning."""
     yield Column("Forwarded", of, format_pps, lambda point: _known(_forwarded(get(point))))
     if sweep.has_load:

@@ -168,10 +168,10 @@ def readings_table(readings: Sequence[InstantReading], verdict: Steadiness) -> T
     """Return the table of readings at given instants, beside the steady mean."""
     return Table.of(
         readings,
-        Column("Read at", "", format_duration, "at_s"),
-        Column("Frames until then", "", ",.0f", "counted"),
-        Column("Mean since the start", "", format_pps, "so_far"),
-        Column("Rate then", "", format_pps, "now"),
+        Column("Read at", "", format_duration, lambda row: row.at_s),
+        Column("Frames until then", "", ",.0f", lambda row: row.counted),
+        Column("Mean since the start", "", format_pps, lambda row: row.so_far),
+        Column("Rate then", "", format_pps, lambda row: row.now),
         Column("Steady mean", "", format_pps, lambda _: verdict.mean if verdict.is_steady else None),
         Column(
             "Difference",
@@ -189,10 +189,10 @@ def ramp_table(climb: RampResult) -> Table:
     """Return the table of the parts of a ramp; those that lose frames are strong."""
     return Table.of(
         climb.rungs,
-        Column("From", "", format_duration, "from_s"),
-        Column("Intended", "", format_pps, "intended_pps"),
-        Column("Offered", "", format_pps, "offered_pps"),
-        Column("Forwarded", "", format_pps, "forwarded_pps"),
+        Column("From", "", format_duration, lambda rung: rung.from_s),
+        Column("Intended", "", format_pps, lambda rung: rung.intended_pps),
+        Column("Offered", "", format_pps, lambda rung: rung.offered_pps),
+        Column("Forwarded", "", format_pps, lambda rung: rung.forwarded_pps),
         Column("Loss", "", format_ratio, lambda rung: None if math.isnan(rung.loss_ratio) else rung.loss_ratio),
         name="ramp",
         title="Ramp",
@@ -380,11 +380,11 @@ def messages_table(messages: Sequence[Message]) -> Table:
     """Return the table of the messages between task units and resource managers, in the order of sending."""
     return Table.of(
         messages,
-        Column("Time", "", format_duration, "at_s"),
-        Column.text("Message", "kind"),
-        Column.text("Task unit", "task"),
-        Column.text("Pool", "pool"),
-        Column("Unit", "", "d", "unit"),
+        Column("Time", "", format_duration, lambda row: row.at_s),
+        Column.text("Message", lambda row: row.kind),
+        Column.text("Task unit", lambda row: row.task),
+        Column.text("Pool", lambda row: row.pool),
+        Column("Unit", "", "d", lambda row: row.unit),
         name="messages",
         title="Messages",
         caption="REQ asks for units, REP grants them, REL releases them, REV revokes them (S4).",
@@ -407,7 +407,7 @@ def phases_table(trial: Trial, absences: Sequence[Absence]) -> Table:
     ends = dict(zip(starts, [*starts[1:], trial.duration_s], strict=True))
     part_s = trial.duration_s / len(trial.over_time) if trial.over_time else 0.0
 
-    def rate(name: str) -> Column:
+    def rate(name: str) -> Column[float]:
         def mean_pps(start_s: float) -> float | None:
             during = [moment for moment in trial.over_time if start_s <= moment.time_s + part_s / 2 < ends[start_s]]
             return sum(getattr(moment, f"{name}_pps") for moment in during) / len(during) if during else None

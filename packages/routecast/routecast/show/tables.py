@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 if TYPE_CHECKING:
@@ -69,12 +69,7 @@ def _flat(row: Mapping[str, object]) -> dict[str, object]:
 
 Cell = str | float | int | bool | None
 _Row = TypeVar("_Row")
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar as TypeVarOfDefault
-
-    _Row_contra = TypeVarOfDefault("_Row_contra", contravariant=True, default=Any)
-else:
-    _Row_contra = TypeVar("_Row_contra", contravariant=True)
+_Row_contra = TypeVar("_Row_contra", contravariant=True)
 
 
 def _no_cell(row: object) -> Cell:
@@ -92,16 +87,14 @@ class Column(Generic[_Row_contra]):
     title: str
     unit: str = ""
     form: str | Callable[[float], str] = ".4g"
-    getter: Callable[[_Row_contra], Cell] | str = _no_cell
+    getter: Callable[[_Row_contra], Cell] = _no_cell
     align: Literal["left", "right"] = "right"
     group: str = ""
     wide: bool = False
     wrap: bool = False
 
     @classmethod
-    def text(
-        cls, title: str, getter: Callable[[_Row_contra], Cell] | str = _no_cell, **more: Any
-    ) -> Column[_Row_contra]:
+    def text(cls, title: str, getter: Callable[[_Row_contra], Cell] = _no_cell, **more: Any) -> Column[_Row_contra]:
         """Return a left-aligned column of texts; ``more`` are the other fields."""
         return cls(title, getter=getter, align="left", **more)
 
@@ -139,10 +132,7 @@ class Table:
         ((1.0, 2.0), (0.0, 3.0))
         """
         rows, shown_columns = tuple(rows), tuple(column for column in columns if isinstance(column, Column))
-        getters = [
-            attrgetter(column.getter) if isinstance(column.getter, str) else column.getter for column in shown_columns
-        ]
-        cells = tuple(tuple(get(row) for get in getters) for row in rows)
+        cells = tuple(tuple(column.getter(row) for column in shown_columns) for row in rows)
         numbers = (n for n, row in enumerate(rows) if strong(row)) if callable(strong) else strong
         return cls(
             name=name, title=title, caption=caption, columns=shown_columns, rows=cells, strong=frozenset(numbers)
