@@ -15,7 +15,7 @@ from routecast.evaluate.solve import Solve
 from routecast.evaluate.solve._absence_loss import beyond_room, excess_frames
 from routecast.evaluate.solve._on_off_loss import Bursts, burst_loss
 from routecast.evaluate.sweep import trial_past_transient
-from routecast.load import Arrivals, FlowSet, OfferedLoad
+from routecast.load import Arrivals, OfferedLoad
 from routecast.router import Activation, RandomTime, ServiceCost, multicore
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "page"))

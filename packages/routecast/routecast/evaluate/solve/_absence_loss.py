@@ -71,7 +71,7 @@ class AbsenceLoss:
     def by_absence(self, index: int, rate: float, room: float, scv: float) -> float:
         """Return a bound of the share of frames lost because the server starts late or is interrupted.
 
-        ``scv``: squared variation of the gaps between arrivals.
+        ``scv``: squared variation of the gaps between frames.
         """
         start_s, wakeup = self._start(index)
         mean_s, lost = self.late_s(index), 0.0
@@ -120,9 +120,11 @@ class AbsenceLoss:
         types = self._types_of(parts[0]) if len(parts) == 1 else None
         if types is None or any(self._fluid.costs[member].batch_frames > 1 for member in types):
             return None
-        rate = math.fsum(one.rate_pps for one in types.values())
-        work_s = math.fsum(one.rate_pps * one.work_s for one in types.values()) / rate
-        square_s2 = math.fsum(one.rate_pps * one.work_s**2 * (1.0 + one.scv) for one in types.values()) / rate
+        rate = math.fsum(frames.rate_pps for frames in types.values())
+        work_s = math.fsum(frames.rate_pps * frames.work_s for frames in types.values()) / rate
+        square_s2 = (
+            math.fsum(frames.rate_pps * frames.work_s**2 * (1.0 + frames.scv) for frames in types.values()) / rate
+        )
         return rate * work_s / len(parts[0].units), square_s2 / work_s**2 - 1.0
 
     def by_crowd(self, index: int, room: float, scv: float) -> float:
@@ -170,7 +172,7 @@ class AbsenceLoss:
     def _own_walk(self, part: Component, types: dict[int, _Type], index: int, scv: float) -> Vector:
         key = (part.number, index, scv)
         if key not in self._walks:
-            others = [one for member, one in types.items() if member != index]
+            others = [frames for member, frames in types.items() if member != index]
             self._walks[key] = _log_ratio(types[index], others, len(part.units), scv)
         return self._walks[key]
 
@@ -178,8 +180,8 @@ class AbsenceLoss:
         """Return the frames that enter shared units, as one type, and the frames of the bursts in which they come."""
         if part.number not in self._crowds:
             entering, bursts = 0.0, 0.0
-            for index, one in types.items():
-                entering += one.rate_pps
+            for index, frames in types.items():
+                entering += frames.rate_pps
                 for station, rate in self._handed_pps.get(index, ()):
                     if station in types:
                         entering -= rate
@@ -189,9 +191,9 @@ class AbsenceLoss:
                         bursts += self._absences.bursts_frames[station]
             crowd = None
             if entering > 1e-9:
-                work_s = math.fsum(one.rate_pps * one.work_s for one in types.values()) / entering
-                visits = [(one, one.rate_pps / entering) for one in types.values()]
-                variance_s2 = math.fsum(one.work_s**2 * n * (one.scv + max(1.0 - n, 0.0)) for one, n in visits)
+                work_s = math.fsum(frames.rate_pps * frames.work_s for frames in types.values()) / entering
+                visits = [(frames, frames.rate_pps / entering) for frames in types.values()]
+                variance_s2 = math.fsum(frames.work_s**2 * n * (frames.scv + max(1.0 - n, 0.0)) for frames, n in visits)
                 crowd = _Type(rate_pps=entering, work_s=work_s, scv=variance_s2 / work_s**2)
             self._crowds[part.number] = crowd, bursts
         return self._crowds[part.number]
@@ -229,7 +231,7 @@ class AbsenceLoss:
 def beyond_room(load: float, service_scv: float, room: int, scv: float) -> float:
     """Return a bound of the share of frames that find a room full at one server.
 
-    ``scv``: squared variation of the gaps between arrivals.
+    ``scv``: squared variation of the gaps between frames.
     """
     if room < 1:
         return 1.0
@@ -243,8 +245,8 @@ def excess_frames(duration: RandomTime | None, constant_s: float, rate: float, r
 
     Examples
     --------
-    >>> excess_frames(RandomTime(mean_s=1e-3, variation="exponential"), 0.0, 1e4, 23.0, 1e-9)
-    1.04
+    >>> round(excess_frames(RandomTime(mean_s=1e-3, variation="exponential"), 0.0, 1e4, 23.0, 1e-9), 2)  # 10·e^-2.3 = 1.00
+    1.12
     """
     if duration is None or duration.is_constant:
         mean = rate * (constant_s + (duration.average_s if duration is not None else 0.0))
@@ -289,9 +291,9 @@ def _log_ratio(own: _Type, others: list[_Type], units: int, scv: float) -> Vecto
     theta = np.geomspace(1e-4, 1e3, _GRID) / max(own.work_s, 1e-300)
     between = np.zeros_like(theta)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        for one in others:
-            ratio = one.rate_pps / own.rate_pps
-            between = between + ratio * np.expm1(_log_gamma(one.work_s, _CAUTION * one.scv, theta))
+        for frames in others:
+            ratio = frames.rate_pps / own.rate_pps
+            between = between + ratio * np.expm1(_log_gamma(frames.work_s, _CAUTION * frames.scv, theta))
         geometric = np.where(between < 1.0, -np.log1p(-np.minimum(between, 1.0 - 1e-12)), np.inf)
         log_ratio: Vector = _log_gamma(own.work_s, _CAUTION * own.scv, theta) + geometric
         return log_ratio + _log_gamma(units / own.rate_pps, scv, -theta)

@@ -121,8 +121,8 @@ def _phases(bursts: Bursts) -> tuple[Vector, Vector] | None:
         return None
     change, arriving = np.zeros((1, 1)), np.zeros(1)
     for on_pps, on_s, off_s in zip(bursts.on_pps, bursts.on_s, bursts.off_s, strict=True):
-        one = np.array([[-1.0 / off_s, 1.0 / off_s], [1.0 / on_s, -1.0 / on_s]])
-        change = np.asarray(np.kron(change, np.eye(2)) + np.kron(np.eye(len(change)), one), dtype=np.float64)
+        source = np.array([[-1.0 / off_s, 1.0 / off_s], [1.0 / on_s, -1.0 / on_s]])
+        change = np.asarray(np.kron(change, np.eye(2)) + np.kron(np.eye(len(change)), source), dtype=np.float64)
         here = np.kron(arriving, np.ones(2)) + np.kron(np.ones(len(arriving)), np.array([0.0, on_pps]))
         arriving = np.asarray(here, dtype=np.float64)
     return change, arriving
