@@ -224,6 +224,42 @@ def test_the_discrepancy_covers_what_no_law_explains_between_two_points() -> Non
     assert sum(row.low_pps < row.point.throughput_pps < row.high_pps for row in predictions) >= 5
 
 
+def test_a_table_without_repetitions_is_rough_or_noisy_but_not_both() -> None:
+    # Jagged by 3 %, and nothing was repeated: only the sum of both variances shows.
+    machines = [machine(k) for k in (1, 2, 3, 5, 6, 9, 12, 16)]
+    jagged = [replace(p, throughput_pps=p.throughput_pps * (1.03 if k % 2 else 0.97)) for k, p in enumerate(machines)]
+    fitted = fit(jagged)
+    cells = fitted.fitted[0].cells
+    noise, rough = fitted.discrepancy.noise_ratio[cells], fitted.discrepancy.rough[cells]
+    assert len(set(noise)) > 1
+    assert np.corrcoef(np.log(noise), np.log(rough))[0, 1] < -0.3
+    assert np.sqrt(np.mean(noise**2 + rough**2)) == pytest.approx(0.03, rel=0.5)
+
+
+def test_chances_are_those_of_the_draws_where_the_noise_is_not_known() -> None:
+    fitted = fit([machine(1), machine(4), machine(8)])
+    goal_pps = 0.99 * machine(6).throughput_pps
+    (chance,) = fitted.chances([machine(6)], goal_pps)
+    assert fitted.chance_draws([machine(6)], [goal_pps]).mean() == pytest.approx(chance, abs=0.05)
+
+
+@pytest.mark.slow
+def test_intervals_of_smooth_routers_hold_their_share_between_six_measured_counts() -> None:
+    # Amdahl's law with measurements of 1 %. The routers of the priors are rougher, so that a few more may be inside.
+    inside = []
+    for number in range(30):
+        random = np.random.default_rng(number)
+        contention = 10.0 ** random.uniform(-3.0, -1.0)
+        rates_pps = [1e6 * k / (1.0 + contention * (k - 1)) * math.exp(0.01 * random.normal()) for k in range(1, 17)]
+        points = [Point(cores=k, frame_bytes=64.0, throughput_pps=rate) for k, rate in enumerate(rates_pps, 1)]
+        chosen = {1, 16, *random.choice(range(2, 16), size=4, replace=False)}
+        others = [point for point in points if point.cores not in chosen]
+        predictions = fit([point for point in points if point.cores in chosen]).predict(others)
+        ends = [prediction.intervals[0.8] for prediction in predictions]
+        inside += [low <= p.throughput_pps <= high for p, (low, high) in zip(others, ends, strict=True)]
+    assert 0.74 <= np.mean(inside) <= 0.88
+
+
 @pytest.mark.slow
 def test_more_points_narrow_the_interval() -> None:
     few, many = fit([machine(1)]), fit([machine(1), machine(2), machine(8)])

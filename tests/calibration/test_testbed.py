@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from routecast.calibration._fit import evidence_by_scales, fit, shared_poll
@@ -77,6 +78,28 @@ def test_priors_learnt_from_a_source_favour_the_law_that_made_it() -> None:
     learnt = learn([[evidence_by_scales(points, list(LAWS.values())) for points in series]], list(LAWS))
     assert learnt.laws["serial"] > learnt.laws["power"]
     assert sum(learnt.laws.values()) == pytest.approx(len(LAWS))
+
+
+@pytest.mark.slow
+def test_the_prior_of_the_noise_is_learnt_from_repetitions() -> None:
+    random = np.random.default_rng(1)
+    series = [
+        [
+            Point(cores=k, frame_bytes=64.0, throughput_pps=1e6 * k * float(np.exp(0.03 * random.normal())))
+            for k in (1, 2, 4)
+            for _ in range(6)
+        ]
+        for _ in range(12)
+    ]
+    scales = learn([[evidence_by_scales(points, list(LAWS.values())) for points in series]], list(LAWS)).scales
+    assert np.exp(scales.noise_mean) == pytest.approx(0.03, rel=0.3)
+    assert scales.noise_sd < 0.6
+
+
+def test_a_stated_noise_says_nothing_of_that_of_other_machines() -> None:
+    points = [Point(cores=k, frame_bytes=64.0, throughput_pps=1e6 * k) for k in (1, 2, 4)]
+    evidence = evidence_by_scales(points, list(LAWS.values())[:1], noise_ratio=0.02)
+    assert np.ptp(evidence, axis=1) == pytest.approx(0.0)
 
 
 def test_every_source_of_routers_on_the_board_has_priors_learnt_without_it() -> None:

@@ -12,9 +12,10 @@ where δ is normal with mean 0 and, between k cores at S bytes and k' at S', the
 A smooth part of scale s varies over doublings of cores, and a quarter as much over doublings of frame size. A rough
 part of scale τ differs from one number of cores to the next (queues, rings, sockets, hyper-threads). Crafted and random
 flows differ by about 1 %, because lookup caches hold fewer random flows and the hash spreads them unevenly. Neither
-scale is known before a machine is measured. Both are averaged over a grid, weighted by the evidence of the points and
-by the priors from other machines (:mod:`routecast.calibration.priors`). A rate that a link or a card limits differs
-from the limit by noise alone.
+scale is known before a machine is measured, nor is the noise where nothing was repeated. The three are averaged over
+one grid, because a rough machine and a noisy measurement look alike: where one is large, the other is small. They are
+weighted by the evidence of the points and by the priors from other machines (:mod:`routecast.calibration.priors`). A
+rate that a link or a card limits differs from the limit by noise alone.
 """
 
 from __future__ import annotations
@@ -59,14 +60,21 @@ class Measurements:
 
     ``points``: one for each condition, at the geometric mean of its repetitions; ``noise``: standard deviation of the
     logarithm of each; ``noise_ratio``: that of a single measurement; ``residuals``: residuals of the repetitions in
-    standard deviations, ascending; empty with fewer than forty; ``is_repeated``: whether a condition was repeated.
+    standard deviations, ascending; empty with fewer than forty; ``freedom``: repetitions less conditions;
+    ``squared_residuals``: sum over the repetitions.
     """
 
     points: tuple[Point, ...]
     noise: Floats
     noise_ratio: float
     residuals: Floats
-    is_repeated: bool = False
+    freedom: int = 0
+    squared_residuals: float = 0.0
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether a condition was repeated."""
+        return self.freedom > 0
 
     @property
     def log_rates(self) -> Floats:
@@ -97,7 +105,8 @@ class Measurements:
             noise=np.array(noise),
             noise_ratio=noise_ratio,
             residuals=residuals / residuals.std() if has_distribution else np.empty(0),
-            is_repeated=freedom > 0,
+            freedom=freedom,
+            squared_residuals=float((residuals**2).sum()),
         )
 
     def with_noise_ratio(self, noise_ratio: float, without: Sequence[Point] = ()) -> Self:
@@ -106,6 +115,16 @@ class Measurements:
         noise = np.where(is_own, self.noise * noise_ratio / self.noise_ratio, self.noise)
         return replace(self, noise=noise, noise_ratio=noise_ratio)
 
+    def with_grid_of_noise(self, without: Sequence[Point] = ()) -> tuple[Self, ...]:
+        """Return the measurements with each noise of the grid (:meth:`with_noise_ratio`)."""
+        return tuple(self.with_noise_ratio(ratio, without) for ratio in _NOISE_GRID)
+
+    def noise_log_likelihoods(self) -> Floats:
+        """Return the logarithm of the likelihood of the repetitions with each noise of the grid, up to a constant."""
+        ratios = np.array(_NOISE_GRID)
+        likelihoods: Floats = -self.freedom * np.log(ratios) - 0.5 * self.squared_residuals / ratios**2
+        return likelihoods
+
     def with_noise(self, point: Point, sd: float) -> Self:
         """Return the measurements with the standard deviation ``sd`` for one point."""
         noise = self.noise.copy()
@@ -113,8 +132,11 @@ class Measurements:
         return replace(self, noise=noise)
 
 
-_SMOOTH_GRID = (0.005, 0.015, 0.04, 0.1, 0.25, 0.6)
+_SMOOTH_GRID = (0.0015, 0.005, 0.015, 0.04, 0.1, 0.25, 0.6)
 _ROUGH_GRID = (0.002, 0.006, 0.015, 0.035, 0.08, 0.18)
+_NOISE_GRID = (0.0025, 0.005, 0.01, 0.02, 0.04, 0.08)
+NOISES = len(_NOISE_GRID)
+"""Number of noises of the grid."""
 _CORE_DOUBLINGS = _FRAME_DOUBLINGS = 2.0
 _FRAME_SHARE = 0.25
 _LOSS_DOUBLINGS = 1.0
@@ -127,15 +149,23 @@ _JITTER = 1e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scales:
-    """Prior of both scales: mean and standard deviation of their natural logarithms."""
+    """Prior of both scales and of the noise: mean and standard deviation of their natural logarithms."""
 
     smooth_mean: float
     smooth_sd: float
     rough_mean: float
     rough_sd: float
+    noise_mean: float
+    noise_sd: float
+
+    def noise_log_weights(self) -> Floats:
+        """Logarithm of the weight of each noise of the grid."""
+        weights = -0.5 * ((np.log(_NOISE_GRID) - self.noise_mean) / self.noise_sd) ** 2
+        normalised: Floats = weights - np.logaddexp.reduce(weights)
+        return normalised
 
     def log_weights(self) -> Floats:
-        """Logarithm of the weight of each cell of the grid."""
+        """Logarithm of the weight of each cell of the grid, for one noise."""
         smooth = -0.5 * ((np.log(_SMOOTH_GRID) - self.smooth_mean) / self.smooth_sd) ** 2
         rough = -0.5 * ((np.log(_ROUGH_GRID) - self.rough_mean) / self.rough_sd) ** 2
         both = (smooth[:, None] + rough[None, :]).ravel()
@@ -184,33 +214,39 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Discrepancy:
-    """The discrepancy at calibrated points, for each cell of the grid of scales.
+    """The discrepancy at calibrated points, for each of the C cells of the grid of noises and scales.
 
     ``inputs``: of the n calibrated points; ``core_limited``: 1 where cores limit, 0 where a link or a card limits;
-    ``noise``: standard deviations of the logarithms of the rates; ``whitening``: inverse Cholesky factors of the
-    covariance of discrepancy and noise; ``smooth`` and ``rough``: the scales of each cell.
+    ``noise``: standard deviations of the logarithms of the rates, (C, n); ``noise_ratio``: that of a single
+    measurement, (C,); ``whitening``: inverse Cholesky factors of the covariance of discrepancy and noise, (C, n, n);
+    ``smooth`` and ``rough``: the scales of each cell.
     """
 
     inputs: Inputs
     core_limited: Floats
     noise: Floats
+    noise_ratio: Floats
     whitening: Floats
     smooth: Floats
     rough: Floats
 
     @classmethod
-    def of(cls, points: Sequence[Point], noise: Floats) -> Self:
-        """Whiten the calibrated points, whose (n,) ``noise`` is in standard deviations of the logarithm of a rate."""
-        scales = np.array(list(product(_SMOOTH_GRID, _ROUGH_GRID)))
+    def of(cls, candidates: Sequence[Measurements]) -> Self:
+        """Whiten the calibrated points; ``candidates`` are measurements of the same points with other noises."""
+        points = candidates[0].points
+        grid = list(product(_SMOOTH_GRID, _ROUGH_GRID))
+        scales = np.array(grid * len(candidates))
+        noise = np.repeat([each.noise for each in candidates], len(grid), axis=0)
         inputs = Inputs.of(points)
         core_limited = np.array([0.0 if is_capped(point) else 1.0 for point in points])
         smooth, rough, flows = inputs.covariances(inputs)
         covariance = scales[:, :1, None] ** 2 * smooth + scales[:, 1:, None] ** 2 * rough + flows
-        covariance = covariance * np.outer(core_limited, core_limited) + np.diag(noise**2)
+        covariance = covariance * np.outer(core_limited, core_limited) + noise[:, :, None] ** 2 * np.eye(len(points))
         return cls(
             inputs=inputs,
             core_limited=core_limited,
             noise=noise,
+            noise_ratio=np.repeat([each.noise_ratio for each in candidates], len(grid)),
             whitening=np.linalg.inv(np.linalg.cholesky(covariance)),
             smooth=scales[:, 0],
             rough=scales[:, 1],
@@ -242,7 +278,9 @@ class Discrepancy:
         losses = [np.zeros((len(cells), len(at.cores))) for _ in at_points]
         for cell in np.unique(cells):
             rows, variance = cells == cell, self._variance(cell)
-            weights = np.linalg.solve(variance * own_correlation + np.diag(self.noise**2), variance * correlation.T)
+            weights = np.linalg.solve(
+                variance * own_correlation + np.diag(self.noise[cell] ** 2), variance * correlation.T
+            )
             for carried, calibrated in zip(losses, at_points, strict=True):
                 carried[rows] = calibrated[rows] @ weights
         return losses

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from routecast.calibration._discrepancy import Discrepancy, Measurements, Scales
+from routecast.calibration._discrepancy import NOISES, Discrepancy, Measurements, Scales
 from routecast.calibration._posterior import law_weights, log_evidence, log_evidence_of_shifts, sample_posterior
 from routecast.calibration._rate_draws import falls
 from routecast.calibration.caps import find_caps, with_queues
@@ -52,9 +52,6 @@ _LAWS_OF_QUEUES = 3
 _POLL_GRID = np.linspace(-0.1, 0.2, 16)
 _FIXED_SD = 1e-6
 _MIN_POLL_SD = 0.005
-_NOISE_GRID = (0.005, 0.01, 0.02, 0.04, 0.08)
-_TYPICAL_NOISE_RATIO, _NOISE_SD = 0.008, 0.6
-"""Repeatability of published measurements: median, and standard deviation of its logarithm."""
 _SMALLEST_WIRE_BYTES = 64.0 + WIRE_OVERHEAD_BYTES
 
 
@@ -102,13 +99,18 @@ def fit(
         caps = replace(caps, queues=queues, points=tuple(with_queues(point, queues) for point in caps.points))
         measurements = Measurements.of(caps.points, noise_ratio)
     measurements, outliers = _without_outliers(measurements, prior, poll, priors.scales)
+    candidates: tuple[Measurements, ...] = (measurements,)
+    log_noise = np.zeros(1)
     if noise_ratio is None and not measurements.is_repeated:
-        noise_ratio = _learnt_noise_ratio(measurements, outliers, prior, poll, priors.scales)
-        measurements = measurements.with_noise_ratio(noise_ratio, outliers)
-    evidence = _evidence([measurements], [LAWS[law] for law in prior], poll)[0][0] + priors.scales.log_weights()
+        candidates, log_noise = measurements.with_grid_of_noise(outliers), priors.scales.noise_log_weights()
+    by_noise = _evidence(candidates, [LAWS[law] for law in prior], poll)[0]
+    by_noise = by_noise + log_noise[:, None, None] + priors.scales.log_weights()
+    evidence = by_noise.transpose(1, 0, 2).reshape(len(prior), -1)
     weights = law_weights([float(np.logaddexp.reduce(row)) for row in evidence], list(prior.values()))
     weights = _without_unseen_falls(weights, prior, measurements.points)
-    discrepancy = Discrepancy.of(measurements.points, measurements.noise)
+    discrepancy = Discrepancy.of(candidates)
+    if len(candidates) > 1:
+        measurements = measurements.with_noise_ratio(_mean_noise_ratio(discrepancy, evidence, weights), outliers)
     weight_of = dict(zip(prior, weights, strict=True))
     fitted = _fitted_laws(measurements, discrepancy, weight_of, evidence, poll, seed)
     return FittedRouter(
@@ -208,9 +210,17 @@ def shared_poll(
 
 
 def evidence_by_scales(points: Sequence[Point], laws: Sequence[Law], *, noise_ratio: float | None = None) -> Floats:
-    """Log evidence of each law by points, with each pair of scales of its discrepancy, (laws, cells)."""
-    evidence: Floats = _evidence([Measurements.of(points, noise_ratio)], laws, POLL_SHAPE)[0][0]
-    return evidence
+    """Log evidence of each law by points, with each noise and pair of scales of its discrepancy, (laws, noises, cells).
+
+    Repetitions tell the noise, whatever the scales. A noise that is stated tells nothing of other machines.
+    """
+    measurements = Measurements.of(points, noise_ratio)
+    if noise_ratio is None and not measurements.is_repeated:
+        evidence: Floats = _evidence(measurements.with_grid_of_noise(), laws, POLL_SHAPE)[0].transpose(1, 0, 2)
+        return evidence
+    of_noise = measurements.noise_log_likelihoods() if noise_ratio is None else np.zeros(NOISES)
+    by_cell: Floats = _evidence([measurements], laws, POLL_SHAPE)[0][0]
+    return by_cell[:, None, :] + of_noise[:, None]
 
 
 def _evidence(
@@ -222,7 +232,7 @@ def _evidence(
     standard deviations, (m, laws, cells, n).
     """
     points, log_rates = measurements[0].points, measurements[0].log_rates
-    whitening = np.concatenate([Discrepancy.of(points, each.noise).whitening[::step] for each in measurements])
+    whitening = np.concatenate([Discrepancy.of([each]).whitening[::step] for each in measurements])
     precision = np.sqrt((whitening**2).sum(axis=1))
     conditions = Conditions.of_measured(points)
     rows, residuals = [], []
@@ -285,21 +295,13 @@ def _prior(measurements: Measurements, law: Law, poll: Shape) -> tuple[Floats, F
     return mean, sd
 
 
-def _learnt_noise_ratio(
-    measurements: Measurements, outliers: Sequence[Point], prior: Mapping[str, float], poll: Shape, scales: Scales
-) -> float:
-    """Return the repeatability of a table without repetitions: the root of its mean variance given the points.
+def _mean_noise_ratio(discrepancy: Discrepancy, evidence: Floats, weights: Floats) -> float:
+    """Return the repeatability of one measurement: the root of its mean variance given the points.
 
-    Its prior is that of published repetitions (:data:`REPEATABILITY_RATIO`); the residuals of the points from every law
-    and discrepancy weigh it.
+    ``evidence``: by law and cell, (laws, cells); ``weights``: of the laws.
     """
-    log_prior = np.log(list(prior.values()))[:, None] + scales.log_weights()[::_COARSE_STEP]
-    candidates = [measurements.with_noise_ratio(ratio, outliers) for ratio in _NOISE_GRID]
-    evidence, _ = _evidence(candidates, [LAWS[law] for law in prior], poll, step=_COARSE_STEP)
-    ratios = np.array(_NOISE_GRID)
-    weight = -0.5 * (np.log(ratios / _TYPICAL_NOISE_RATIO) / _NOISE_SD) ** 2
-    scores = weight + np.logaddexp.reduce((evidence + log_prior).reshape(len(ratios), -1), axis=1)
-    return math.sqrt(float(np.average(ratios**2, weights=np.exp(scores - scores.max()))))
+    shares = np.exp(evidence - np.logaddexp.reduce(evidence, axis=1)[:, None])
+    return math.sqrt(float(weights @ shares @ discrepancy.noise_ratio**2))
 
 
 def _dealt_queues(measurements: Measurements, prior: Mapping[str, float], poll: Shape, scales: Scales) -> int | None:
@@ -308,7 +310,7 @@ def _dealt_queues(measurements: Measurements, prior: Mapping[str, float], poll: 
     heaviest = sorted(prior.items(), key=lambda entry: -entry[1])[:_LAWS_OF_QUEUES]
 
     def evidence(shifts: Floats) -> Floats:
-        whitening = Discrepancy.of(measurements.points, measurements.noise).whitening[::_COARSE_STEP]
+        whitening = Discrepancy.of([measurements]).whitening[::_COARSE_STEP]
         scores = [
             log_evidence_of_shifts(
                 functools.partial(log_throughput, LAWS[name], conditions=conditions),

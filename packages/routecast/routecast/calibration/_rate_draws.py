@@ -83,7 +83,8 @@ class RateDraws:
         rates = np.concatenate(drawn)
         # Frames at a line rate repeat as the clocks of the links do, and not as the work of the cores does.
         at_line_rate = rates >= np.log([self.caps.applied(point).line_rate_pps for point in points]) - TOLERANCE_RATIO
-        noise = np.where(at_line_rate, min(self.noise_ratio, line_rate_noise_ratio), self.noise_ratio)
+        of_draw = np.concatenate([np.repeat(self._noise_ratios(law), _COPIES) for law in self.fitted])[:, None]
+        noise = np.where(at_line_rate, np.minimum(of_draw, line_rate_noise_ratio), of_draw)
         return middles, rates + noise * random[:, None], weights
 
     def by_law(self, points: Sequence[Point], *, ceilings: bool = True) -> tuple[list[Floats], list[Floats], Floats]:
@@ -101,13 +102,17 @@ class RateDraws:
 
     def joint(self, points: Sequence[Point]) -> Floats:
         """Return equally likely draws of the logarithms of the rates at n points, (S, n), unordered."""
+        return self._joint(points)[0]
+
+    def _joint(self, points: Sequence[Point]) -> tuple[Floats, Floats]:
+        """Return the draws of :meth:`joint`, and the repeatability of a measurement with each, (S, 1)."""
         count = len(points)
         points = [self.caps.applied(point) for point in points]
         beyond, doublings = self._beyond(points)
         points += [at_cores(points[index], self._most_cores) for index in beyond]
         conditions, inputs = Conditions.of(points), Inputs.of(points)
         random = np.random.default_rng(self.seed)
-        joint = []
+        joint, noises = [], []
         for fitted_law in self.fitted:
             copies = max(1, round(fitted_law.weight * _JOINT_DRAWS / len(fitted_law.cells)))
             theta = np.repeat(fitted_law.posterior.samples[1:], copies, axis=0)
@@ -124,16 +129,17 @@ class RateDraws:
             drawn[:, beyond] = with_ceilings(drawn[:, count:], drawn[:, beyond], doublings, self.hazard)
             drawn = drawn[:, :count]
             enough = round(fitted_law.weight * _JOINT_DRAWS)
-            joint.append(drawn[random.permutation(len(drawn))[:enough]])
-        joined = np.concatenate(joint)
-        shuffled: Floats = joined[random.permutation(len(joined))]
-        return shuffled
+            chosen = random.permutation(len(drawn))[:enough]
+            joint.append(drawn[chosen])
+            noises.append(np.repeat(self._noise_ratios(fitted_law), copies)[chosen])
+        order = random.permutation(sum(map(len, joint)))
+        return np.concatenate(joint)[order], np.concatenate(noises)[order, None]
 
     def joint_measurements_pps(self, points: Sequence[Point]) -> Floats:
         """Return equally likely draws of one measurement at each of n points, frames per second, (S, n), unordered."""
-        logs = self.joint(points)
+        logs, noise_ratio = self._joint(points)
         normal = np.random.default_rng([self.seed, len(points)]).standard_normal(logs.shape)
-        rates: Floats = np.exp(logs + self.noise_ratio * _with_residual_distribution(normal, self.noise_residuals))
+        rates: Floats = np.exp(logs + noise_ratio * _with_residual_distribution(normal, self.noise_residuals))
         return rates
 
     def chances(self, points: Sequence[Point], goals_pps: Sequence[float]) -> Floats:
@@ -141,11 +147,11 @@ class RateDraws:
 
         A row has one possible router; only the noise of a measurement is random then.
         """
-        logs = self.joint(points)
+        logs, of_draw = self._joint(points)
         noise = np.sort(_with_residual_distribution(_quasi_normal(_NOISE_STEPS)[0], self.noise_residuals))
         line_rates = np.log([self.caps.applied(point).line_rate_pps for point in points])
         at_line_rate = logs >= line_rates - TOLERANCE_RATIO
-        noise_ratio = np.where(at_line_rate, min(self.noise_ratio, _LINE_RATE_NOISE_RATIO), self.noise_ratio)
+        noise_ratio = np.where(at_line_rate, np.minimum(of_draw, _LINE_RATE_NOISE_RATIO), of_draw)
         missing = np.log(goals_pps) - TOLERANCE_RATIO - logs
         missed = np.searchsorted(noise, missing / np.maximum(noise_ratio, _LEAST_NOISE_RATIO))
         drawn: Floats = 1.0 - missed / len(noise)
@@ -225,6 +231,11 @@ class RateDraws:
         beyond = [index for index, point in enumerate(points) if point.working_cores > self._most_cores]
         ratios = np.array([points[index].working_cores / self._most_cores for index in beyond])
         return beyond, np.log2(ratios) if len(ratios) else ratios
+
+    def _noise_ratios(self, fitted_law: FittedLaw) -> Floats:
+        """Return the repeatability of one measurement for each draw of a law, (J,)."""
+        ratios: Floats = self.discrepancy.noise_ratio[fitted_law.cells]
+        return ratios
 
     @cached_property
     def _most_cores(self) -> int:

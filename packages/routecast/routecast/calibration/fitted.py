@@ -96,7 +96,7 @@ class FittedRouter:
     discrepancy : Discrepancy
         Discrepancy of the points from each law.
     noise_ratio : float
-        Repeatability of a measurement, one standard deviation.
+        Repeatability of a measurement, one standard deviation: the root of its mean variance, where it is not known.
     noise_residuals : (m,) array
         Sorted residuals of measurements in standard deviations; empty: normal noise.
     outliers : tuple of Point
@@ -175,7 +175,7 @@ class FittedRouter:
         """
         if not points:
             return ()
-        middles, measured, weights = self.draws.measurements(points, line_rate_noise_ratio=self.noise_ratio)
+        middles, measured, weights = self.draws.measurements(points, line_rate_noise_ratio=math.inf)
         middle = average_of_medians(middles, self.typical_weights)
         spread = intervals(measured, weights)
         low, high = np.log([levels[CONFIDENCE_RATIO] for levels in spread]).T

@@ -4,10 +4,11 @@ Both are learnt from the sources of measurements on the accuracy board by their 
 
     maximise  Σ_series v ln Σ_laws Σ_cells w_law p_cell Z(series | law, cell)  over w and the parameters of p
 
-where a cell is a pair of scales of :mod:`routecast.calibration._discrepancy`, Z the evidence of all points of a series,
-and v = min(1, 12/series of the source), so that no source dominates. Expectation maximisation with a pseudo-observation
-of each law gives the weights of the laws; weak priors bound the scales. The board predicts a source with priors learnt
-without it (``data/packs/priors.json``; ``python -m routecast.calibration.board --learn`` writes it).
+where a cell is a noise and a pair of scales of :mod:`routecast.calibration._discrepancy`, Z the evidence of all points
+of a series and of their repetitions, and v = min(1, 12/series of the source), so that no source dominates. Expectation
+maximisation with a pseudo-observation of each law gives the weights of the laws; weak priors bound the scales. The
+board predicts a source with priors learnt without it (``data/packs/priors.json``; ``python -m
+routecast.calibration.board --learn`` writes it).
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ PRIORS: Final = DATA / "packs" / "priors.json"
 
 _MAX_SERIES = 12.0
 _ROUNDS, _STEPS = 4, 20
-_CENTRE = np.array([-3.2, 0.2, -4.3, 0.0])
-"""Weak prior of the parameters of the scales: means, and logarithms of standard deviations, smooth before rough."""
-_CENTRE_SD = np.array([1.5, 0.4, 1.5, 0.4])
+_CENTRE = np.array([-3.2, 0.2, -4.3, 0.0, -4.8, 0.0])
+"""Weak prior of the parameters of the scales: means, and logarithms of standard deviations, of the smooth scale, the
+rough one and the noise."""
+_CENTRE_SD = np.array([1.5, 0.4, 1.5, 0.4, 1.5, 0.4])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +106,7 @@ def write_hazards(path: Path = PRIORS) -> None:
 
 
 def learn(sources: Sequence[Sequence[Floats]], laws: Sequence[str]) -> Priors:
-    """Learn priors from the (laws, cells) evidence of each series of each source."""
+    """Learn priors from the (laws, noises, cells) evidence of each series of each source."""
     from scipy.optimize import minimize  # heavy
 
     table = np.array([evidence for series in sources for evidence in series])
@@ -113,14 +115,13 @@ def learn(sources: Sequence[Sequence[Floats]], laws: Sequence[str]) -> Priors:
     centre = _CENTRE
 
     def cost(parameters: Floats) -> float:
-        cells = _scales(parameters).log_weights()
-        scores = (table + cells + np.log(weights)[:, None]).reshape(len(table), -1)
+        scores = (table + _cell_weights(parameters) + np.log(weights)[:, None, None]).reshape(len(table), -1)
         likelihood = float(share @ np.logaddexp.reduce(scores, axis=1))
         return 0.5 * float((((parameters - _CENTRE) / _CENTRE_SD) ** 2).sum()) - likelihood
 
     for _ in range(_ROUNDS):
-        centre = minimize(cost, centre, method="Nelder-Mead").x
-        by_law = np.logaddexp.reduce(table + _scales(centre).log_weights(), axis=2)
+        centre = minimize(cost, centre, method="Nelder-Mead", options={"maxfev": 4000}).x
+        by_law = np.logaddexp.reduce(table + _cell_weights(centre), axis=(2, 3))
         for _ in range(_STEPS):
             scores = by_law + np.log(weights)
             parts = np.exp(scores - np.logaddexp.reduce(scores, axis=1)[:, None])
@@ -130,10 +131,22 @@ def learn(sources: Sequence[Sequence[Floats]], laws: Sequence[str]) -> Priors:
 
 
 def _scales(parameters: Floats) -> Scales:
-    smooth_mean, smooth_sd, rough_mean, rough_sd = map(float, parameters)
+    smooth_mean, smooth_sd, rough_mean, rough_sd, noise_mean, noise_sd = map(float, parameters)
     return Scales(
-        smooth_mean=smooth_mean, smooth_sd=math.exp(smooth_sd), rough_mean=rough_mean, rough_sd=math.exp(rough_sd)
+        smooth_mean=smooth_mean,
+        smooth_sd=math.exp(smooth_sd),
+        rough_mean=rough_mean,
+        rough_sd=math.exp(rough_sd),
+        noise_mean=noise_mean,
+        noise_sd=math.exp(noise_sd),
     )
+
+
+def _cell_weights(parameters: Floats) -> Floats:
+    """Return the logarithm of the weight of each noise and pair of scales, (noises, cells)."""
+    scales = _scales(parameters)
+    weights: Floats = scales.noise_log_weights()[:, None] + scales.log_weights()
+    return weights
 
 
 def _plain(priors: Priors) -> dict[str, Any]:
