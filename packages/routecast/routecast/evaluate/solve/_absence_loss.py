@@ -245,7 +245,7 @@ def excess_frames(duration: RandomTime | None, constant_s: float, rate: float, r
 
     Examples
     --------
-    >>> round(excess_frames(RandomTime(mean_s=1e-3, variation="exponential"), 0.0, 1e4, 23.0, 1e-9), 2)  # 10·e^-2.3 = 1.00
+    >>> round(excess_frames(RandomTime(mean_s=1e-3, variation="exponential"), 0.0, 1e4, 23.0, 1e-9), 2)
     1.12
     """
     if duration is None or duration.is_constant:
