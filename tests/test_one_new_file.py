@@ -89,7 +89,7 @@ PROCEDURE = Procedure(
     run=_run,
     trials=lambda profile: (1, profile.half.duration),
     deviations=_deviations,
-    columns=lambda result: (rate_column("Forwarded", "forwarded_pps"), LOSS),
+    columns=lambda result: (rate_column("Forwarded", lambda row: row.forwarded_pps), LOSS),
     figures=_figures,
     counts_frames=False,
 )

@@ -6,13 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from routecast.evaluate._queueing import GIG1K, ServiceMix
-from routecast.evaluate.solve._absence_loss import AbsenceLoss, beyond_room
 from routecast.evaluate.solve._arrivals import ArrivalProcess
 from routecast.evaluate.solve._cost import slowest_over_mean
 from routecast.evaluate.solve._unknown_shares import Absences, absences_of, gathered_frames
 from routecast.evaluate.solve.fluid import Fluid
+
+if TYPE_CHECKING:
+    from routecast.evaluate.solve._absence_loss import AbsenceLoss
 
 MAX_CHANCE_LOSS = 5e-3
 """Greatest loss by chance with which a loss by overload counts as known, and a latency is given."""
@@ -56,6 +59,8 @@ class ChanceLoss:
 
     @cached_property
     def _absence_loss(self) -> AbsenceLoss:
+        from routecast.evaluate.solve._absence_loss import AbsenceLoss
+
         return AbsenceLoss(self._fluid, self.absences)
 
     @cached_property
@@ -279,6 +284,8 @@ class ChanceLoss:
         bound = queue.loss_ratio - max(0.0, 1.0 - 1.0 / load)
         if bound <= _NOTABLE_LOSS or load >= 1.0:
             return bound
+        from routecast.evaluate.solve._absence_loss import beyond_room
+
         walk = beyond_room(load, max(mix.squared_cv, 0.0), math.floor(room), self._cautious_scv(arriving) / _CAUTION)
         return min(bound, walk)
 
