@@ -12,10 +12,23 @@ from routecast.quantity.schema import field, value
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["TIE", "Bottleneck", "Delay", "FlowOutcome", "Moment", "Resource", "TaskActivity", "Trial", "TrialPower"]
+__all__ = [
+    "BY_CHANCE",
+    "TIE",
+    "Bottleneck",
+    "Delay",
+    "FlowOutcome",
+    "Moment",
+    "Resource",
+    "TaskActivity",
+    "Trial",
+    "TrialPower",
+]
 
 
 _UNKNOWN = float("nan")
+BY_CHANCE = "by chance"
+"""Place of the frames that the closed form takes as lost between the bounds of a loss by chance."""
 _MAX_NAMED_OTHERS = 3
 TIE = 2e-3
 """Resources whose shares of time, or capacities, differ by less count as equally full."""
@@ -158,7 +171,9 @@ class Trial:
     forwarded_frames: int | None = None
     dropped_frames: int | None = None
     in_flight_frames: int | None = None
-    drops_pps: Mapping[str, float] = field("Loss by place, frames/s", default_factory=dict)
+    drops_pps: Mapping[str, float] = field(
+        "Loss by place, frames/s; the middle of a bounded loss is lost ``by chance``", default_factory=dict
+    )
     latency: Delay | None = field("S9: last bit in to first bit out", default=None)
     waiting: Delay | None = field("Time in queues alone", default=None)
     # ``active``, ``idle``, a sleep state's name, ``waking``, ``base``.
@@ -204,7 +219,8 @@ class Trial:
     def min_loss_ratio(self) -> float:
         """The loss ratio; where the closed form only bounds it or does not know it, the loss by overload alone."""
         if self.evaluator == "solve" and self.offered_pps > 0.0:
-            return min(math.fsum(self.drops_pps.values()) / self.offered_pps, 1.0)
+            certain = (rate for place, rate in self.drops_pps.items() if place != BY_CHANCE)
+            return min(math.fsum(certain) / self.offered_pps, 1.0)
         if not math.isnan(self.loss_ratio):
             return self.loss_ratio
         return max(1.0 - self.forwarded_pps / self.offered_pps, 0.0) if self.offered_pps > 0.0 else 0.0

@@ -21,7 +21,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from routecast.evaluate.solve._scheduling_shares import Component
-from routecast.evaluate.solve._unknown_shares import Absences, fill_of, frame_times_s, never_releases
+from routecast.evaluate.solve._unknown_shares import RARE, Absences, fill_of, frame_times_s, never_releases
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.router.model import RandomTime, ResourcePool
@@ -62,6 +62,17 @@ class AbsenceLoss:
         """Whether a server of the task unit may start late or be interrupted."""
         interrupted = any(part.pool.interruptions is not None for part, _ in self._fluid.uses[index])
         return interrupted or self.late_s(index) > 0.0
+
+    def turns_s(self, index: int) -> float:
+        """Return the part of the longest absence that others at the same units cause, s."""
+        start_s, wakeup = self._start(index)
+        rest_s = self._absences.away_s[index] - start_s
+        if wakeup is not None:
+            rest_s -= wakeup.quantile_s(1.0 - RARE)
+        for part, _ in self._fluid.uses[index]:
+            if part.pool.interruptions is not None:
+                rest_s -= part.pool.interruptions.duration.quantile_s(1.0 - RARE)
+        return max(rest_s, 0.0)
 
     def late_s(self, index: int) -> float:
         """Return the mean time before a task unit begins, s."""

@@ -23,7 +23,7 @@ _MAX_RANGE, _MAX_RANGE_BURSTS = 2e-2, 8e-2
 """Greatest loss by chance with which the loss counts as known where nothing is overloaded, as a share of the frames;
 the second with mixed sizes or bursts. The answer states it."""
 _Before = Mapping[int, tuple[float, ArrivalProcess, ServiceMix]]
-_CAUTION, _MAX_SERVICE_SCV = 2.0, 2.0
+_CAUTION, _MAX_SERVICE_SCV, _LEAST_SCV = 2.0, 2.0, 0.25
 _SPLITS = (0.15, 0.3, 0.5, 0.7, 0.85)
 _NOTABLE_LOSS = _KNOWN = 1e-5
 _LIGHT, _LIGHT_HELD_UP, _HELD_UP = 0.6, 0.3, 2.0
@@ -115,8 +115,10 @@ class ChanceLoss:
         if self._fluid.load.arrivals.kind != "on_off" or self.absences.load[index] >= 1.0:
             return 0.0
         from routecast.evaluate.solve._burst_bounds import most_contention
-        from routecast.evaluate.solve._on_off_loss import burst_loss, bursts_at
+        from routecast.evaluate.solve._on_off_loss import burst_loss, bursts_at, has_bursts
 
+        if not has_bursts(self._fluid.load.arrivals):
+            return 0.0
         bursts = bursts_at(self._fluid, index, undivided=True)
         if bursts is None or room < 1.0:
             return 1.0
@@ -134,22 +136,28 @@ class ChanceLoss:
         A frame is lost only if one of the two fills its part.
         """
         scv, least, losses = self._cautious_scv(arriving), 1.0, self._absence_loss
-        bursts = self.absences.bursts_frames[index]
+        load, service = self.absences.load[index], self._fluid.graph.tasks[index].service
+        turns = gathered_frames(self._fluid.load.arrivals, rate * losses.turns_s(index))
+        away = self.absences.bursts_frames[index] + turns
+        if load <= _LIGHT and any(part.pool.interruptions is not None for part, _ in self._fluid.uses[index]):
+            mix = replace(mix, scv=min(mix.scv, service.squared_cv))  # interruptions are counted as absences
         for part in _SPLITS if losses.has_absences(index) else (1.0,):
             if losses.is_shared(index):
                 fluctuation = losses.by_shared_units(index, part * room, scv / _CAUTION)
                 if common := losses.common_queue(index):
-                    load, spread = common
+                    whole, spread = common
                     alike = replace(mix, shares=(1.0,), times_s=(1.0,), scv=spread)
-                    fluctuation = min(fluctuation, self.overflow(load, part * room - bursts, arriving, alike))
+                    left = part * room - self.absences.bursts_frames[index]
+                    fluctuation = min(fluctuation, self.overflow(whole, left, arriving, alike))
             else:
-                fluctuation = self.overflow(self.absences.load[index], part * room - bursts, arriving, mix)
+                fluctuation = 1.0
+            fluctuation = min(fluctuation, self.overflow(load, part * room - away, arriving, mix))
             if fluctuation < least:
                 least = min(least, fluctuation + losses.by_absence(index, rate, (1.0 - part) * room, scv))
         return least
 
     def of_bursts(self, index: int, mix: ServiceMix, servers: int) -> float | None:
-        """Return the loss of an on-off load at a task unit or port with units of its own.
+        """Return the loss of an on-off load at a task unit with units of its own.
 
         None where stations on the way change the bursts, or where absences decide what is lost.
         """
@@ -158,15 +166,11 @@ class ChanceLoss:
         bursts = bursts_at(self._fluid, index)
         if bursts is None:
             return None
-        tasks = self._fluid.graph.tasks
-        if index < len(tasks):
-            is_slowed = abs(float(self._fluid.factor[index]) - 1.0) > _KNOWN
-            if is_slowed or self._absence_loss.has_absences(index) or mix.squared_cv > _MAX_SERVICE_SCV:
-                return None
-            room = tasks[index].queue_frames
-        else:
-            room = self._fluid.model.ports[index - len(tasks)].tx_ring_frames
-        loss = burst_loss(bursts, mix.mean_s, mix.squared_cv, servers, room + servers)
+        is_slowed = abs(float(self._fluid.factor[index]) - 1.0) > _KNOWN
+        if is_slowed or self._absence_loss.has_absences(index) or mix.squared_cv > _MAX_SERVICE_SCV:
+            return None
+        room = self._fluid.graph.tasks[index].queue_frames + servers
+        loss = burst_loss(bursts, mix.mean_s, mix.squared_cv, servers, room)
         return None if math.isnan(loss) else loss
 
     def _cautious_scv(self, arriving: ArrivalProcess) -> float:
@@ -286,7 +290,10 @@ class ChanceLoss:
             return bound
         from routecast.evaluate.solve._absence_loss import beyond_room
 
-        walk = beyond_room(load, max(mix.squared_cv, 0.0), math.floor(room), self._cautious_scv(arriving) / _CAUTION)
+        gaps_scv = self._cautious_scv(arriving) / _CAUTION
+        if self._fluid.load.arrivals.kind == "cbr" and math.isfinite(arriving.scv):
+            gaps_scv = min(gaps_scv, max(_CAUTION * arriving.scv, _LEAST_SCV))
+        walk = beyond_room(load, max(mix.squared_cv, 0.0), math.floor(room), gaps_scv)
         return min(bound, walk)
 
 

@@ -26,7 +26,7 @@ from routecast.evaluate.solve._throughput import Steady, lossless_of, steady_sta
 from routecast.evaluate.solve._unknown_shares import fill_of, frame_times_s
 from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
 from routecast.evaluate.solve.fluid import MEAN_BATCHES, Fluid, intended_of, solve_fluid, switching_s
-from routecast.evaluate.trial import Bottleneck, Resource, TaskActivity, Trial
+from routecast.evaluate.trial import BY_CHANCE, Bottleneck, Resource, TaskActivity, Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
 from routecast.quantity import format_duration, format_pps, format_ratio
 from routecast.router.check_load import check_load
@@ -499,8 +499,10 @@ class Solve:
             answer = delays(fluid)
             fluid = _with_served_work(fluid, answer.work_pps)
         offered_pps = float(fluid.offered.sum()) if math.isnan(answer.offered_pps) else answer.offered_pps
-        certain_pps = sum(answer.drops_pps.values())
-        dropped_pps = min(certain_pps + answer.middle_loss_ratio * offered_pps, offered_pps)
+        certain_pps, drops_pps = sum(answer.drops_pps.values()), dict(answer.drops_pps)
+        if answer.middle_loss_ratio > 0.0:
+            drops_pps[BY_CHANCE] = min(answer.middle_loss_ratio * offered_pps, offered_pps - certain_pps)
+        dropped_pps = sum(drops_pps.values())
         forwarded_pps = max(offered_pps - dropped_pps - answer.in_flight_pps, 0.0)
         resources, first = resources_of(fluid, forwarded_pps=forwarded_pps)
         bottleneck = _overflowing_queue(first, resources, fluid, answer)
@@ -532,7 +534,7 @@ class Solve:
             bottleneck=bottleneck,
             arrivals=load.arrivals.text,
             resources=resources,
-            drops_pps=answer.drops_pps,
+            drops_pps=drops_pps,
             latency=answer.latency,
             waiting=answer.waiting,
             energy_j=energy_j,

@@ -21,6 +21,7 @@ import numpy as np
 
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid
+from routecast.load.arrivals import Arrivals
 from routecast.load.offered import line_rate_pps
 from routecast.quantity.schema import field, value
 
@@ -41,6 +42,11 @@ class Bursts:
     gap_scv: float = field("Squared variation of the gaps within a burst")
 
 
+def has_bursts(arrivals: Arrivals) -> bool:
+    """Whether on-off arrivals come in bursts of several frames above their mean rate."""
+    return arrivals.burst_frames >= _MIN_BURST_FRAMES and arrivals.peak_ratio > _STEADY
+
+
 def bursts_at(fluid: Fluid, index: int, *, undivided: bool = False) -> Bursts | None:
     """Return the bursts of an on-off load at a task unit or port; None if stations on the way change them.
 
@@ -51,7 +57,7 @@ def bursts_at(fluid: Fluid, index: int, *, undivided: bool = False) -> Bursts | 
         return None
     if not undivided and any(fluid.service_s[before] > 0.0 for before in graph.leading_to(index)):
         return None
-    if load.arrivals.burst_frames < _MIN_BURST_FRAMES:
+    if not has_bursts(load.arrivals):
         return None
     # The exponential length with the tail of a geometric number of frames: (1 - 1/B)^n = e^-n/b.
     burst_frames = -1.0 / math.log1p(-1.0 / load.arrivals.burst_frames)

@@ -35,7 +35,8 @@ from routecast.router.model import TaskUnit
 
 SPREAD = 6.0
 """Standard deviations above the mean that count for the frames that arrive in a known time."""
-_RARE = 1e-6
+RARE = 1e-6
+"""Chance of a random time that is longer than counted."""
 _ROUNDS = 8
 _FULL = 1.0 - 1e-9
 
@@ -128,7 +129,7 @@ class _Bounds:
         task, cost, factor = self.fluid.graph.tasks[index], self.fluid.costs[index], float(self.fluid.factor[index])
         start_delay_s = cost.moderation_s + (cost.interrupt_s + cost.batch_s) * factor
         if task.activation.wakeup is not None:
-            start_delay_s += task.activation.wakeup.quantile_s(1.0 - _RARE)
+            start_delay_s += task.activation.wakeup.quantile_s(1.0 - RARE)
         return start_delay_s + max((exit_s for _, exit_s in cost.sleep_states), default=0.0)
 
     def _part_load(self, part: Component) -> float:
@@ -183,7 +184,7 @@ class _Bounds:
         for part, _ in self.fluid.uses[index]:
             away_s += min(periods[part.number], self._turns_s(part, index)) if len(part.members) > 1 else 0.0
             if part.pool.interruptions is not None:
-                away_s += part.pool.interruptions.duration.quantile_s(1.0 - _RARE)
+                away_s += part.pool.interruptions.duration.quantile_s(1.0 - RARE)
         return away_s
 
     def _turns_s(self, part: Component, index: int) -> float:
