@@ -503,7 +503,7 @@ def test_a_held_out_row_that_contradicts_the_calibration_leaves_more_cores_unkno
     done = completed("explore", table, "--out", tmp_path / "far.html")
     assert done.returncode == 0, done.stderr
     page = page_of(tmp_path / "far.html").page
-    wait(page, "explorer.points")
+    wait(page, "globalThis.explorer && explorer.points")
     at = page.evaluate("explorer.panel.byKey.get('cores').values.indexOf(4)")
     chances = page.evaluate(
         "at => [1.0e6, 1.5e6].map(rate => explorer.chance({...explorer.positions, cores: at}, rate))", at
