@@ -61,6 +61,28 @@ def test_rows_that_contradict_each_other_give_no_answer_and_are_named() -> None:
     assert all(count.probability is None for count in result.counts)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        (((1, 2.0), (2, 4.0), (4, 0.008), (8, 16.0)), "4 cores"),  # Gbit/s for Mpps, kpps for Mpps: a unit in one row
+        (((1, 2.0), (1, 200.0), (2, 4.0), (4, 8.0)), "1 core at"),
+        (((1, 200.0), (1, 2.0), (2, 4.0), (4, 8.0)), "1 core at"),
+        (((1, 2.0), (2, 4.0), (3, 6.0), (4, 64.0), (6, 12.0), (8, 16.0)), "4 cores"),  # eight times: bits for bytes
+    ],
+)
+def test_a_row_of_another_unit_gives_no_answer_and_is_named(wrong: tuple[tuple[int, float], ...], named: str) -> None:
+    result = asked(rows(*wrong), 3.5)
+    assert result.least is None
+    assert "contradict" in result.answer
+    assert named in result.answer
+
+
+@pytest.mark.parametrize("disturbed", [1.0, 1.3, 3.0])
+def test_a_disturbed_repetition_is_noise_and_no_contradiction(disturbed: float) -> None:
+    result = asked(rows((1, 2.0), (2, 4.0), (2, 4.0 / disturbed), (4, 8.0), (8, 16.0)), 3.5)
+    assert not result.contradiction
+
+
 def test_beyond_the_table_both_probabilities_are_in_the_headline_and_the_second_decides() -> None:
     result = asked(rows((1, 1.7), (2, 3.4), (4, 6.8)), 8.0)
     best = result.least or max(result.counts, key=lambda count: count.chance)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -124,7 +124,19 @@ def fit(
         caps=caps,
         hazard=priors.hazards.of(caps.points),
         seed=seed,
+        spreads=tuple(_spreads(points)),
     )
+
+
+def _spreads(points: Sequence[Point]) -> Iterator[tuple[Point, Point]]:
+    """Yield the lowest and the highest repetition of each repeated condition."""
+    repetitions: dict[tuple[object, ...], list[Point]] = {}
+    for point in points:
+        repetitions.setdefault(point.conditions, []).append(point)
+    for own in repetitions.values():
+        if len(own) > 1:
+            low, *_, high = sorted(own, key=lambda point: point.throughput_pps)
+            yield low, high
 
 
 def _fitted_laws(

@@ -55,6 +55,8 @@ _COUNT_GROWTH = 1.12
 """Ratio of successive numbers of cores beyond the consecutive ones."""
 _LEAP_RATIO = 2.0
 """Ratio of rates per core, or of longer to shorter frames, above which a unit or a row of the table is wrong."""
+_WRONG_UNIT_RATIO = 5.0
+"""Ratio of a row to what the others give, or of its repetitions, that no disturbance explains: bytes for bits are 8."""
 
 _NO_LINK_BPS = 1e15
 """Rate of the links of a router whose table states none: they never limit."""
@@ -101,6 +103,8 @@ class FittedRouter:
         Sorted residuals of measurements in standard deviations; empty: normal noise.
     outliers : tuple of Point
         Points that the other points contradict, which therefore have no weight.
+    spreads : tuple of (Point, Point)
+        The lowest and the highest repetition of each repeated condition.
     caps : Caps
         Limits that the points show and do not state; they hold for every prediction.
     hazard : float
@@ -123,6 +127,7 @@ class FittedRouter:
     hazard: float
     seed: int
     carry: tuple[float, float] = (0.0, 0.0)
+    spreads: tuple[tuple[Point, Point], ...] = ()
 
     @cached_property
     def draws(self) -> RateDraws:
@@ -255,6 +260,7 @@ class FittedRouter:
             f"{_describe(prediction.point)} is treated as an outlier: "
             f"the other points give {prediction.throughput_pps / 1e6:.4g} Mpps; measure it again"
             for prediction in self.predict(self.outliers)
+            if not _is_of_another_unit(prediction)
         ]
         others = [point for point in self.points if point not in self.outliers]
         sentences += [
@@ -283,7 +289,21 @@ class FittedRouter:
     def contradictions(self) -> tuple[str, ...]:
         """Sentences on rows that cannot both be right: a wrong unit or row, which no calibration survives."""
         others = [point for point in self.points if point not in self.outliers]
-        return tuple(f"{_describe(more)} contradicts {_describe(few)}: {why}" for few, more, why in _leaps(others))
+        look = "look for a wrong unit or row"
+        return (
+            *(f"{_describe(more)} contradicts {_describe(few)}: {why}; {look}" for few, more, why in _leaps(others)),
+            *(
+                f"{_describe(high)} contradicts {_describe(low)} under the same conditions: {look}"
+                for low, high in self.spreads
+                if high.throughput_pps > _WRONG_UNIT_RATIO * low.throughput_pps
+            ),
+            *(
+                f"{_describe(prediction.point)} contradicts the other rows, which give "
+                f"{prediction.throughput_pps / 1e6:.4g} Mpps there: {look}"
+                for prediction in self.predict(self.outliers)
+                if _is_of_another_unit(prediction)
+            ),
+        )
 
     def humps(self, points: Sequence[Point]) -> tuple[str, ...]:
         """Return a sentence on each point whose prediction leaves the range of the measured rates beside it."""
@@ -474,20 +494,22 @@ def _hump(prediction: Prediction, calibrated: Sequence[Point], noise_ratio: floa
     )
 
 
+def _is_of_another_unit(prediction: Prediction) -> bool:
+    """Whether a measured rate is so far off its prediction that its unit or its row is wrong."""
+    times = prediction.point.throughput_pps / prediction.throughput_pps
+    return max(times, 1.0 / times) > _WRONG_UNIT_RATIO
+
+
 def _leaps(points: Sequence[Point]) -> Iterator[tuple[Point, Point, str]]:
     """Yield pairs of points with contradictory rates, and the reason."""
     for few, more in itertools.pairwise(sorted(points, key=lambda p: (p.frame_bytes, p.working_cores))):
         core_ratio = useful_core_pps(more) / useful_core_pps(few)
         if few.frame_bytes == more.frame_bytes and core_ratio > _LEAP_RATIO:
-            yield few, more, f"each core would forward {core_ratio:.3g} times as much; look for a wrong unit or row"
+            yield few, more, f"each core would forward {core_ratio:.3g} times as much"
     for short, long in itertools.pairwise(sorted(points, key=lambda p: (p.working_cores, p.frame_bytes))):
         times = long.throughput_pps / short.throughput_pps
         if short.working_cores == long.working_cores and times > _LEAP_RATIO:
-            yield (
-                short,
-                long,
-                f"the rate of longer frames would be {times:.3g} times as high; look for a wrong unit or row",
-            )
+            yield (short, long, f"the rate of longer frames would be {times:.3g} times as high")
 
 
 def sparse_counts(max_count: int) -> list[int]:
