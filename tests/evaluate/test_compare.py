@@ -39,6 +39,13 @@ def test_the_interval_of_a_difference_is_that_of_independent_means() -> None:
     assert only_difference(rate(100.0, 3.0), rate(104.9, 4.0)).verdict == "noise"
 
 
+def test_the_interval_of_a_large_difference_has_no_exponent() -> None:
+    comparison = compared(rate(1.0, 0.1), rate(83.7, 1.0))
+    text = " ".join(str(table) for table in comparison_tables(comparison)) + comparison_answer(comparison)
+    assert "+8270 %" in text
+    assert "e+" not in text
+
+
 def test_a_value_without_an_interval_is_exact() -> None:
     assert only_difference(rate(100.0, 3.0), {"forwarded_pps": 102.9}).verdict == "noise"
     assert only_difference({"forwarded_pps": 103.1}, rate(100.0, 3.0)).verdict == "differs"

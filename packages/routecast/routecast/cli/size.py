@@ -213,7 +213,9 @@ def size(
     unanswered = [sizing for sizing in sizings if sizing.least is None or sizing.has_open_bound]
     if unanswered:
         named = f" for {', '.join(sizing.series for sizing in unanswered)}" if len(sizings) > 1 else ""
-        remark(f"no number of cores is certain enough{named}: exit code 1")
+        is_open = all(sizing.least is not None for sizing in unanswered)
+        why = "the latency is not measured" if is_open else "no number of cores is certain enough"
+        remark(f"{why}{named}: exit code 1")
         raise typer.Exit(1)
 
 

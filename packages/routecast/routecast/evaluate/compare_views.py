@@ -617,5 +617,5 @@ def _percent(difference: Difference, *, has_interval: bool = False) -> str:
     text = f"{without_exponent(100.0 * ratio, 3, signed=True)} %".replace("-", "−")
     if not has_interval or math.isnan(difference.low):
         return text
-    ends = (f"{100.0 * end:+.3g}".replace("-", "−") for end in difference.ratio_interval)
+    ends = (without_exponent(100.0 * end, 3, signed=True).replace("-", "−") for end in difference.ratio_interval)
     return f"{text} [{', '.join(ends)}]"
