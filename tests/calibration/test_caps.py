@@ -124,3 +124,37 @@ def test_a_router_at_line_rate_reaches_the_line_rate() -> None:
     result = size(rows, Target.parse("10 Gbit/s"), counts=range(1, 9))
     assert result.least is not None
     assert result.least.cores in {4, 5}
+
+
+@pytest.mark.parametrize("tag_bytes", [4.0, 8.0])
+@pytest.mark.parametrize("sizes", [(64,), (64, 512, 1518)])
+def test_a_link_full_of_frames_with_vlan_tags_is_a_cap(tag_bytes: float, sizes: tuple[int, ...]) -> None:
+    """The table counts frames without their tags, IEEE 802.1Q: on the wire each has 4 bytes more."""
+    rows = [
+        row(k, s, round(min(9e6 * k, 25e9 / (8.0 * (s + tag_bytes + 20.0))), -4)) for k in (1, 2, 4, 8) for s in sizes
+    ]
+    (cap,) = find_caps(rows, noise_ratio=0.01).caps
+    assert (cap.rate, cap.tag_bytes) == (25e9, tag_bytes)
+    assert "encapsulation_bytes" in cap.text
+    line_pps = 25e9 / (8.0 * (64.0 + tag_bytes + 20.0))
+    fitted = fit(rows)
+    assert fitted.predict([row(8, 64, float("nan"))])[0].throughput_pps == pytest.approx(line_pps, rel=0.01)
+    beyond = size(rows, Target.parse(f"{1.03 * line_pps / 1e6} Mpps"), counts=range(1, 33))
+    assert beyond.least is None
+    assert "carry at most" in beyond.answer
+    within = size(rows, Target.parse(f"{0.95 * line_pps / 1e6} Mpps"), counts=range(1, 33))
+    assert within.least is not None
+    assert within.least.cores == 4
+
+
+def test_equal_rates_above_a_line_rate_are_no_links_of_it() -> None:
+    """A bus passes 50.3 Gbit/s: no port of 50 Gbit/s, nor two of 25, carries that."""
+    rates = ((1, 64, 10.7e6), (2, 64, 21e6), (4, 64, 41e6), (1, 1518, 4.088e6), (2, 1518, 4.081e6), (4, 1518, 4.096e6))
+    rows = [row(*rate) for rate in rates]
+    (cap,) = find_caps(rows, noise_ratio=0.01).caps
+    assert cap.ports is None
+    assert cap.rate == pytest.approx(50.3e9, rel=0.002)
+    # A row of the table forwards 4.096 Mpps, so that no sentence says that less is the most.
+    reached = size(rows, Target.parse("4.094 Mpps", "1518 B"), counts=range(1, 9))
+    assert "carry at most" not in reached.answer
+    assert "x 25" not in size(rows, Target.parse("5 Mpps", "1518 B"), counts=range(1, 9)).answer

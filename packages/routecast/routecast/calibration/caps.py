@@ -35,8 +35,12 @@ LINE_RATES_BPS = tuple(gigabits * 1e9 for gigabits in (0.1, 1.0, 2.5, 5.0, 10.0,
 
 _BELOW_LINE_RATE, _ABOVE_LINE_RATE = 0.003, 0.0005
 """Relative difference from a line rate that clocks and rounded figures explain; no link carries more than its clock."""
+_ABOVE_BY_ROUNDING = 0.004
+"""Excess of equal rates over a line rate, from which another limit than that line made them equal."""
 _MIN_EQUAL_RATIO, _MAX_EQUAL_RATIO = 0.015, 0.05
 """Least and greatest relative spread of equal rates; between them, twice the repeatability of the table."""
+_TAGS_BYTES = (0.0, 4.0, 8.0)
+"""Bytes that no head names and each frame has on the link: none, a VLAN tag (IEEE 802.1Q), two of them (802.1ad)."""
 _MIN_CORE_COUNTS = 2
 _MIN_FLAT_COUNTS = 3
 """Numbers of cores with one bit rate for one frame size, from which it is a cap if the rates of other frames grow."""
@@ -61,6 +65,18 @@ class Cap:
     rate: float = field("bit/s on the wire of all ports together, with gap and preamble, or frames/s")
     rows: tuple[Point, ...] = field("Rows at the cap")
     ports: int | None = field("Ports of Ethernet whose line rate it is; None: of no number of ports", default=None)
+    tag_bytes: float = field("Bytes of each frame on the wire that the frame size of the table leaves out", default=0.0)
+
+    def link_bps(self, point: Point) -> float:
+        """Return the rate of one port of a point's router for the frames as the table counts them, of a cap in bits."""
+        wire_bytes = point.frame_bytes + WIRE_OVERHEAD_BYTES
+        return self.rate / point.ports * wire_bytes / (wire_bytes + self.tag_bytes)
+
+    def is_of(self, link_bps: float, ports: int) -> bool:
+        """Whether the rate of a port is that of this cap, with frames of some size."""
+        shortest = 1.0 / (1.0 + self.tag_bytes / (64.0 + WIRE_OVERHEAD_BYTES))
+        share = link_bps * ports / self.rate
+        return self.tag_bytes > 0.0 and shortest - _ROUND_TOLERANCE <= share <= 1.0
 
     @property
     def text(self) -> str:
@@ -74,6 +90,10 @@ class Cap:
                 "limits them, and the cores forward at least as much. State nic_cap_pps if it is the card"
             )
         wire = f"{format_bps(self.rate)} on the wire"
+        state = "State link_bps and ports"
+        if self.tag_bytes:
+            wire += f" with {self.tag_bytes:g} B more in each frame, as VLAN tags have"
+            state = "State link_bps, ports and encapsulation_bytes"
         if self.kind == "ports":
             return (
                 f"{count} ({cells}{more}) have the line rate of one port of {format_bps(self.rate)}, and no row has "
@@ -82,13 +102,13 @@ class Cap:
         if self.ports is None:
             return (
                 f"{count} ({cells}{more}) fill {wire}, whatever the frames: a link or a bus limits them, and the cores "
-                "forward at least as much. State link_bps and ports"
+                f"forward at least as much. {state}"
             )
         port = format_bps(self.rate / self.ports)
         ports = "one port" if self.ports == 1 else f"{self.ports} ports"
         return (
             f"{count} ({cells}{more}) fill {wire}, the line rate of {ports} of {port}: the links limit them, and the "
-            f"cores forward at least as much. How many ports took part? State link_bps and ports"
+            f"cores forward at least as much. How many ports took part? {state}"
         )
 
 
@@ -148,18 +168,40 @@ def _bits_cap(points: Sequence[Point], equal_ratio: float) -> Cap | None:
     """Return the cap in bit/s of the rows with the greatest bit rates, if they show one."""
     if not points:
         return None
+    if cap := max(
+        filter(None, (_line_rate_cap(points, equal_ratio, tag_bytes) for tag_bytes in _TAGS_BYTES)),
+        key=lambda cap: sum(_is_at(_l1_bps(row, cap.tag_bytes) / cap.rate) for row in cap.rows),
+        default=None,
+    ):
+        return cap
     top_bps = max(map(_l1_bps, points))
-    for rate_bps, ports in _line_rates_near(top_bps, equal_ratio):
-        rows = tuple(point for point in points if abs(_l1_bps(point) / rate_bps - 1.0) <= equal_ratio)
-        exact = [point for point in rows if _is_at(_l1_bps(point) / rate_bps)]
-        if _is_equal_over(rows) or _is_flat(rows) or any(not _is_of_the_cores(row, points) for row in exact):
-            return Cap(kind="bits", rate=rate_bps, rows=rows, ports=ports)
     rows = tuple(point for point in points if _l1_bps(point) >= top_bps * (1.0 - 2.0 * equal_ratio))
     grows = any(point.throughput_pps > max(row.throughput_pps for row in rows) for point in points)
     if not _is_equal_over(rows) and not (grows and _is_flat(rows, _MIN_FLAT_COUNTS)):
         return None
     middle_bps = math.exp(sum(math.log(_l1_bps(point)) for point in rows) / len(rows))
     return Cap(kind="bits", rate=middle_bps, rows=rows)
+
+
+def _line_rate_cap(points: Sequence[Point], equal_ratio: float, tag_bytes: float) -> Cap | None:
+    """Return the cap at a line rate of the rows with the greatest bit rates, with so many bytes more in each frame."""
+
+    def share(point: Point) -> float:
+        return _l1_bps(point, tag_bytes) / rate_bps
+
+    for rate_bps, ports in _line_rates_near(max(_l1_bps(point, tag_bytes) for point in points), equal_ratio):
+        rows = tuple(point for point in points if abs(share(point) - 1.0) <= equal_ratio)
+        exact = [point for point in rows if _is_at(share(point))]
+        if tag_bytes:
+            # Tags that nobody states are claimed only for what equals a line rate, whatever the frames or cores.
+            if _is_equal_over(exact) or _is_flat(exact):
+                return Cap(kind="bits", rate=rate_bps, rows=rows, ports=ports, tag_bytes=tag_bytes)
+        elif _is_equal_over(rows) or _is_flat(rows) or any(not _is_of_the_cores(row, points) for row in exact):
+            middle = math.exp(sum(math.log(share(point)) for point in rows) / len(rows))
+            if middle > 1.0 + _ABOVE_BY_ROUNDING:
+                return Cap(kind="bits", rate=middle * rate_bps, rows=rows)
+            return Cap(kind="bits", rate=rate_bps, rows=rows, ports=ports)
+    return None
 
 
 def _is_flat(rows: Sequence[Point], min_counts: int = _MIN_CORE_COUNTS) -> bool:
@@ -203,8 +245,8 @@ def _with_caps(point: Point, caps: Sequence[Cap]) -> Point:
     if point.flows is not None:
         return point
     for cap in caps:
-        if cap.kind == "bits" and point.link_bps is None:
-            point = replace(point, link_bps=cap.rate / point.ports)
+        if cap.kind == "bits" and (point.link_bps is None or cap.is_of(point.link_bps, point.ports)):
+            point = replace(point, link_bps=cap.link_bps(point))
         elif cap.kind == "frames" and point.nic_cap_pps is None:
             point = replace(point, nic_cap_pps=cap.rate)
         elif cap.kind == "ports" and point.link_bps == cap.rate:
@@ -241,8 +283,8 @@ def _line_rates_near(rate_bps: float, tolerance: float) -> Iterator[tuple[float,
     yield from ((line_bps, rates[line_bps]) for line_bps in sorted(near, key=lambda bps: abs(rate_bps / bps - 1.0)))
 
 
-def _l1_bps(point: Point) -> float:
-    return point.throughput_pps * 8.0 * (point.frame_bytes + WIRE_OVERHEAD_BYTES)
+def _l1_bps(point: Point, tag_bytes: float = 0.0) -> float:
+    return point.throughput_pps * 8.0 * (point.frame_bytes + tag_bytes + WIRE_OVERHEAD_BYTES)
 
 
 def _row_name(point: Point) -> str:

@@ -23,6 +23,8 @@ __all__ = ["FactAnswer", "Forecast", "Goal", "forecast"]
 
 _MAX_EXTRAPOLATION = 2.0
 """Predictions for more cores than this multiple of the most measured cores are marked as outside."""
+_SMALL_CHANCE = 0.05
+"""Greatest chance of a goal that is said to lie beyond a limit that rows show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +144,7 @@ def forecast(
             *describe_rates(points),
         ),
         contradiction=next(iter(fitted.contradictions), ""),
-        cap="" if least is not None else _cap_text(most, goal),
+        cap="" if least is not None else _cap_text(fitted, most, goal, max(count.chance for count in evaluated)),
         conditions=conditions,
         recipe=recipe if move is None else None,
         service_s=math.nan if least is None else fitted.service_s(least.cores, goal.frames.mean_bytes),
@@ -236,14 +238,24 @@ def _chances(fitted: FittedRouter, goal: Goal, counts: Sequence[Count]) -> tuple
     return fitted.chances([at_cores(conditions, count.cores) for count in counts], goal.rate_pps)
 
 
-def _cap_text(point: Point, goal: Goal) -> str:
-    """Say that links or cards carry less than the goal; empty if they carry it."""
+def _cap_text(fitted: FittedRouter, point: Point, goal: Goal, chance: float) -> str:
+    """Say that links or cards carry less than the goal; empty if they carry it.
+
+    A limit that rows show, and nobody states, is known as well as they are: it refutes no goal that has a ``chance``.
+    """
     least_pps = goal.rate_pps * (1.0 - TOLERANCE_RATIO)
     rest = f"of {goal.frames.name}, the target is {goal.rate_pps / 1e6:.4g} Mpps"
+    kinds = {cap.kind: cap for cap in fitted.caps.caps}
     if point.line_rate_pps < least_pps:
         ports = f"{point.ports} x " if point.ports > 1 else ""
         links = f"the links, {ports}{format_bps(point.link_bps or math.nan)}"
+        if shown := kinds.get("bits"):
+            links = f"the links, which fill at {format_bps(shown.rate)} in rows of the table"
+            if chance > _SMALL_CHANCE:
+                return ""
         return f"{links}, carry at most {point.line_rate_pps / 1e6:.4g} Mpps {rest}"
     if point.nic_cap_pps is not None and point.nic_cap_pps < least_pps:
+        if "frames" in kinds and chance > _SMALL_CHANCE:
+            return ""
         return f"the cards take in at most {point.nic_cap_pps / 1e6:.4g} Mpps {rest}"
     return ""
