@@ -36,6 +36,14 @@ def test_a_held_out_row_below_its_prediction_refutes_what_it_did_not_reach(mpps:
         assert any("held-out row of 4 cores" in text for text in result.remarks)
 
 
+@pytest.mark.parametrize("frame_bytes", [64.0, 512.0, 1500.0])
+def test_a_held_out_row_that_no_core_added_to_shows_a_ceiling_with_any_frames(frame_bytes: float) -> None:
+    table = [replace(point, frame_bytes=frame_bytes) for point in rows((1, 1.645), (2, 3.289), (4, 3.372, False))]
+    result = size(table, Target.parse("4.934 Mpps", f"{frame_bytes:g} B"), counts=range(1, 65))
+    assert all(count.probability is None or count.probability < 0.05 for count in result.counts)
+    assert any("held-out row of 4 cores" in text for text in result.remarks)
+
+
 def test_held_out_rows_do_not_enter_the_fit() -> None:
     with_row = asked(rows((1, 1.7), (2, 3.3), (8, 12.0, False)), 3.0)
     without = asked(rows((1, 1.7), (2, 3.3)), 3.0)

@@ -10,6 +10,7 @@ from statistics import NormalDist
 from routecast.calibration._discrepancy import REPEATABILITY_RATIO, is_capped
 from routecast.calibration.counts import Count, cores
 from routecast.calibration.fitted import TOLERANCE_RATIO, FittedRouter
+from routecast.calibration.score import Prediction
 from routecast.evaluate.points import Point
 
 __all__ = ["Evidence", "MeasuredCount"]
@@ -21,6 +22,8 @@ _MAX_NOISE_RATIO = 0.03
 """Repeatability of a row of a table whose rows contradict each other, one standard deviation."""
 _BEYOND_SD = 3.0
 """Standard deviations of the noise below a 95 % interval, from which a held-out row contradicts its prediction."""
+_FAR_BELOW_RATIO = 0.75
+"""Share of a predicted rate, below which a held-out row contradicts its prediction outside the 80 % interval already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,11 +100,12 @@ class Evidence:
         below = [
             prediction
             for prediction in replace(fitted, hazard=0.0).predict(own)
-            if prediction.measured < prediction.low_pps * math.exp(-_BEYOND_SD * fitted.noise_ratio)
+            if prediction.measured < _least_credible_pps(prediction) * math.exp(-_BEYOND_SD * fitted.noise_ratio)
         ]
         remarks = (
             f"the held-out row of {cores(p.point.working_cores)} ({p.measured / 1e6:.4g} Mpps) lies below its "
-            f"prediction, {p.low_pps / 1e6:.4g} to {p.high_pps / 1e6:.4g} Mpps: something limits that the calibrating "
+            f"prediction, {p.throughput_pps / 1e6:.4g} Mpps ({p.low_pps / 1e6:.4g} to {p.high_pps / 1e6:.4g} Mpps with "
+            "95 %): something limits that the calibrating "
             "rows do not show, and more cores are not known; let the row calibrate"
             for p in below
         )
@@ -166,6 +170,12 @@ class Evidence:
             else:
                 allowed.append(math.nan if is_doubtful or math.isinf(most_pps) else most_pps)
         return tuple(allowed)
+
+
+def _least_credible_pps(prediction: Prediction) -> float:
+    """Return the rate below which a held-out row shows a limit that the prediction does not know."""
+    least_pps, _ = prediction.intervals[0.8]
+    return max(prediction.low_pps, min(least_pps, _FAR_BELOW_RATIO * prediction.throughput_pps))
 
 
 def _is_at_link(point: Point) -> bool:
