@@ -365,6 +365,52 @@ def test_a_rate_of_bits_has_each_usual_spelling_and_a_prefix_alone_is_asked_abou
     assert '"10 Mpps" or "10 Mbit/s"' in message
 
 
+@pytest.mark.parametrize(
+    ("head", "cell", "pps"),
+    [
+        ("throughput_l1_gbps", "12.304", 1e6),  # 1518 + 20 B on the wire, IEEE 802.3
+        ("L1 throughput (Gbps)", "12.304", 1e6),
+        ("L2 Throughput Gbit/s", "12.144", 1e6),  # 1518 B
+        ("Throughput [Gbit/s, L3]", "12", 1e6),  # 1500 B: without 14 B of header and 4 B of FCS
+        ("throughput_l3_mbps", "12000", 1e6),
+        ("Mpps", "1", 1e6),
+        ("frames/s", "1000000", 1e6),
+        ("Throughput (MB/s)", "1538", 1e6),
+        ("throughput MBps", "1538", 1e6),
+        ("throughput_mbytes/s", "1538", 1e6),
+        ("throughput_mbps", "12304", 1e6),
+        ("throughput_pps", '"1,000,000"', 1e6),
+        ("throughput", '"1,000,000 pps"', 1e6),
+    ],
+)
+def test_a_head_names_its_layer_and_unit_in_any_order(head: str, cell: str, pps: float) -> None:
+    (point,) = parse_points(f'cores,frame,"{head}"\n2 cores,1518,{cell}\n')
+    assert point.throughput_pps == pytest.approx(pps)
+    assert point.cores == 2
+
+
+@pytest.mark.parametrize(
+    ("head", "says", "never"),
+    [
+        ("Gbit/s", "throughput_gbit/s", 'mean "link'),
+        ("throughput (mb/s)", "bits or bytes", 'did you mean "throughput_mbit/s"'),
+        ("link mb/s", "bits or bytes", 'did you mean "link_mbit/s"'),
+    ],
+)
+def test_a_head_that_may_mean_another_unit_is_asked_about(head: str, says: str, never: str) -> None:
+    message = faults(f"cores,frame,{head}\n1,64,1\n")[f"row 1, column {head}"]
+    assert says in message
+    assert never not in message
+
+
+def test_a_rate_that_no_core_has_is_remarked_on_below_a_head_with_a_prefix_too(tmp_path: Path) -> None:
+    path = tmp_path / "gigapackets.csv"
+    path.write_text("cores,frame,throughput_mpps\n1,64,1900\n2,64,3700\n")
+    (remark,) = read_table(path).remarks
+    assert "1.9 Gpps a core" in remark
+    assert "wrong unit" in remark
+
+
 def test_an_unknown_column_lists_at_most_five_names() -> None:
     for head in ("zzz", "Rate (Mpps)", "x", "speed", "núm"):
         message = faults(f"cores,throughput_pps,{head}\n1,1e6,1\n")[f"row 1, column {head}"]

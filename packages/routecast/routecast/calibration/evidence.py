@@ -23,7 +23,7 @@ _MAX_NOISE_RATIO = 0.03
 _BEYOND_SD = 3.0
 """Standard deviations of the noise below a 95 % interval, from which a held-out row contradicts its prediction."""
 _FAR_BELOW_RATIO = 0.75
-"""Share of a predicted rate, below which a held-out row contradicts its prediction outside the 80 % interval already."""
+"""Share of a predicted rate, below which a held-out row contradicts it outside the 80 % interval already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -139,24 +139,32 @@ class Unit(NamedTuple):
     """The unit of plain numbers in a column: its number of base units, and the layer of bits (S1)."""
 
     factor: float = 1.0
-    # "": no bits; "l1": with gap and preamble; "l2": without; "bits": not stated, read as "l1".
-    layer: Literal["", "bits", "l1", "l2"] = ""
+    # "": no bits; "l1": with gap and preamble; "l2": without; "l3": without the header and FCS of Ethernet, too;
+    # "bits": not stated, read as "l1".
+    layer: Literal["", "bits", "l1", "l2", "l3"] = ""
 
 
 _PREFIXES: Final = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 _FRAME_RATES: Final = {
-    **{f"{prefix}pps": Unit(factor) for prefix, factor in _PREFIXES.items()},
+    **{f"{prefix}{unit}": Unit(factor) for unit in ("pps", "fps") for prefix, factor in _PREFIXES.items()},
     "frames/s": Unit(),
     "packets/s": Unit(),
 }
 _BIT_RATES: Final = {
-    f"{prefix}{unit}": Unit(factor, "bits") for unit in ("bps", "bit/s") for prefix, factor in _PREFIXES.items()
+    f"{prefix}{unit}": Unit(bits * factor, "bits")
+    for unit, bits in (("bps", 1.0), ("bit/s", 1.0), ("bytes/s", 8.0))
+    for prefix, factor in _PREFIXES.items()
 }
 _LAYERED: Final = {
     **{f"l1_{unit}": Unit(size.factor, "l1") for unit, size in _BIT_RATES.items()},
     **{f"l2_{unit}": Unit(size.factor, "l2") for unit, size in _BIT_RATES.items()},
+    **{f"l3_{unit}": Unit(size.factor, "l3") for unit, size in _BIT_RATES.items()},
 }
 _RATES: Final = {**_FRAME_RATES, **_BIT_RATES, **_LAYERED}
+_ETHERNET_BYTES: Final = 18.0
+"""Header and FCS of Ethernet, which a rate at layer 3 leaves out (RFC 5136 sec. 4.1: IP-layer bits)."""
+_LAYER_FIRST: Final = re.compile(r"(l[123])_(.+?)_([^_]+)$")
+_LAYER_LAST: Final = re.compile(r"(.+?)_([^_]+)_(l[123])$")
 _BYTES: Final = {"bytes": Unit(), "b": Unit()}
 
 
@@ -300,8 +308,11 @@ _RATE_COLUMNS: Final = ("throughput_pps", "reported_l1_bps")
 _YES: Final = frozenset({"true", "yes", "1"})
 _NO: Final = frozenset({"", "false", "no", "0"})
 _RINGS: Final = frozenset({"modulo", "own"})
-_BETWEEN_WORDS: Final = re.compile(r"[\s\-_()\[\]]+")
+_BETWEEN_WORDS: Final = re.compile(r"[\s\-_()\[\],]+")
+_BYTES_PER_SECOND: Final = re.compile(r"(?<![A-Za-z])([kKMGT]?)(?:B|[Bb]ytes?)(?:/s|ps|/sec)(?![A-Za-z])")
 _COMMA_IN_NUMBER: Final = re.compile(r"\d,\d")
+_THOUSANDS: Final = re.compile(r"[1-9]\d{0,2}(?:,\d{3}){2,}(?:\.\d+)?(?![\d,])")
+_CORES: Final = re.compile(r"\s*(?:physical )?(?:cores?|cpus?|threads?)$", re.IGNORECASE)
 _MAX_CORES, _MAX_FLOWS, _MAX_PORTS, _MAX_QUEUES = 4096, 10**9, 1024, 65_536
 _SMALLEST_FRAME_BYTES, _LONGEST_FRAME_BYTES = 64.0, 65_535.0
 _MAX_CELLS = 2_000_000
@@ -585,6 +596,13 @@ _NEEDS_FRAMES: Final = "no column names the frame size: add frame_bytes (64 or m
 _NEEDS_RATES: Final = "a study compares every row with its rate: give it, or leave the row out"
 
 
+_ASKS_BITS: Final = (
+    "names a unit only: write throughput_{unit} for measured rates, or link_{unit} for the rate of a port"
+)
+_BYTE_RATE: Final = re.compile(r"(?:^|_)[kmgt]?b/s(?:ec)?$")
+_ASKS_BYTES: Final = "may be bits or bytes per second: write bit/s or bytes/s with its prefix, as in throughput_mbit/s"
+
+
 class _Head(NamedTuple):
     """The head of a column: its spelling in the table, its key in :data:`COLUMNS`, the unit of its bare numbers."""
 
@@ -619,6 +637,13 @@ def _read_header(header: Sequence[str], router: Point | None) -> tuple[tuple[_He
             heads_alike = [
                 head for head in _SUGGESTED_HEADS if head[:4] == plain[:4] or not head.startswith((*_KIND_OF_STEM,))
             ]
+            bits = plain.removeprefix("throughput_") if plain.rpartition("_")[0] in {"", "throughput"} else ""
+            if bits in _BIT_RATES:
+                problems.append(Problem(f"row 1, column {shown_name}", _ASKS_BITS.format(unit=bits)))
+                continue
+            if _BYTE_RATE.search(plain):
+                problems.append(Problem(f"row 1, column {shown_name}", _ASKS_BYTES))
+                continue
             nearest = did_you_mean(plain, heads_alike)
             if not nearest.startswith("did you mean"):  # of heads that differ in the unit alone, five are of one column
                 of_unit = [name for name in _USED if any(plain.endswith(f"_{unit}") for unit in COLUMNS[name].units)]
@@ -663,8 +688,24 @@ _MOST_LISTED = 6
 
 
 def _plain(spelled: str) -> str:
-    """Return a head in lower case, with ``_`` for spaces and brackets."""
-    return _BETWEEN_WORDS.sub("_", spelled[:100].lower()).strip("_")
+    """Return a head in lower case, with ``_`` for spaces and brackets; a layer stands before the unit.
+
+    A frame rate is its own stem: ``Mpps`` is ``throughput_mpps``. A capital B is a byte.
+
+    Examples
+    --------
+    >>> _plain("L2 throughput (Gbps)"), _plain("Throughput Gbit/s L1"), _plain("Mpps"), _plain("link MB/s")
+    ('throughput_l2_gbps', 'throughput_l1_gbit/s', 'throughput_mpps', 'link_mbytes/s')
+    """
+    with_bytes = _BYTES_PER_SECOND.sub(r"\1bytes/s", spelled[:100].replace("_", " "))
+    plain = _BETWEEN_WORDS.sub("_", with_bytes.lower()).strip("_")
+    if plain in _FRAME_RATES:
+        return f"throughput_{plain}"
+    if match := _LAYER_FIRST.match(plain):
+        return f"{match[2]}_{match[1]}_{match[3]}"
+    if match := _LAYER_LAST.match(plain):
+        return f"{match[1]}_{match[3]}_{match[2]}"
+    return plain
 
 
 def _rows_text(rows: Iterable[int]) -> str:
@@ -725,7 +766,7 @@ def _possible_units(column: str, entries: Sequence[_Doubtful], *, has_frames: bo
 
 
 def _kind_of_head(spelled: str) -> RateKind:
-    plain = _BETWEEN_WORDS.sub("_", spelled[:100].lower()).strip("_")
+    plain = _plain(spelled)
     return next((kind for stem, kind in _KIND_OF_STEM.items() if plain == stem or plain.startswith(f"{stem}_")), "")
 
 
@@ -749,10 +790,18 @@ class _RowReader:
         if self.has_plain_bits:
             yield (
                 "Throughput in bit/s is read with 20 B of gap and preamble a frame (throughput_l1_gbps says so, "
-                "throughput_l2_gbps is without)"
+                "throughput_l2_gbps is without, throughput_l3_gbps counts IP packets)"
             )
         for head, entries in self.doubtful.items():
             if head.names_unit:
+                if entries[0].value > _ASKED_ABOVE[head.column] * entries[0].cores:
+                    least_ns = 1e9 / _ASKED_ABOVE[head.column]
+                    yield (
+                        f"{_rows_text(entry.row for entry in entries).capitalize()}, column {head.spelled}: "
+                        f"{_values_text(head.column, entries)}, a frame in less than {least_ns:g} ns: no core does "
+                        "that; look for a wrong unit"
+                    )
+                    continue
                 least = _least_text(head.column) + (" a core" if head.column == "throughput_pps" else "")
                 unit = f"{COLUMNS[head.column].stems[0]}_{_POSSIBLE_UNITS[head.column][0]}"
                 yield (
@@ -786,11 +835,12 @@ class _RowReader:
             ("nic_cap_pps", point.nic_cap_pps),
         ):
             head, text = row.get(column, (None, ""))
-            if head is None or amount is None or not _is_number(text) or (head.names_unit and head.unit.factor != 1.0):
+            if head is None or amount is None or not _is_number(text):
                 continue
             cores = point.working_cores if column == "throughput_pps" else 1
-            is_small = amount < ASKED_BELOW[column] * cores
-            if is_small or (not head.names_unit and amount > _ASKED_ABOVE[column] * cores):
+            has_prefix = head.names_unit and head.unit.factor != 1.0
+            is_small = not has_prefix and amount < ASKED_BELOW[column] * cores
+            if is_small or amount > _ASKED_ABOVE[column] * cores:
                 entry = _Doubtful(number, text, amount, cores, point.frame_bytes)
                 self.doubtful.setdefault(head, []).append(entry)
                 must_ask |= not head.names_unit
@@ -822,6 +872,10 @@ class _RowReader:
                     is_rate = column == "throughput_pps"
                     add(column, f"is empty: {_NEEDS_RATES if is_rate else COLUMNS[column].meaning}")
                 return default
+            if _THOUSANDS.match(text):  # two groups of three are no decimals
+                text = text.replace(",", "")
+            if column == "cores":
+                text = _CORES.sub("", text)
             try:
                 if _COMMA_IN_NUMBER.search(text) and "x" not in text.lower():
                     add(column, f'got "{text[:60]}": write numbers with a decimal point and no commas, "1.9" or "1900"')
@@ -844,7 +898,8 @@ class _RowReader:
             if "frame_bytes" not in row:
                 add(column, f'got "{row[column][1][:60]}", but {_NEEDS_FRAMES}')
             self.has_plain_bits |= layer == "bits" and column == "throughput_pps"
-            return amount / (8.0 * (frame_bytes if layer == "l2" else wire_bytes))
+            counted_bytes = {"l2": frame_bytes, "l3": frame_bytes - _ETHERNET_BYTES}.get(layer, wire_bytes)
+            return amount / (8.0 * counted_bytes)
 
         link_bps = cell("link_bps", _bit_rate, known.link_bps)
         throughput_pps = rate_pps("throughput_pps")
