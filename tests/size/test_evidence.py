@@ -36,6 +36,35 @@ def test_a_held_out_row_below_its_prediction_refutes_what_it_did_not_reach(mpps:
         assert any("held-out row of 4 cores" in text for text in result.remarks)
 
 
+def test_the_rate_in_the_answer_is_that_of_the_row_which_decides_it() -> None:
+    """Two sizes contradict each other: the row of one core at 512 B meets the target, the law of all rows does not."""
+    table = [
+        Point(cores=k, frame_bytes=size, throughput_pps=1e6 * mpps, calibrate=True)
+        for k, size, mpps in (
+            (1, 64.0, 9.0),
+            (2, 64.0, 17.9),
+            (4, 64.0, 35.51),
+            (8, 64.0, 35.51),
+            (1, 512.0, 8.1),
+            (2, 512.0, 5.83),
+            (4, 512.0, 5.83),
+        )
+    ]
+    for target, frames in (("30 Mpps", "64 B"), ("5 Mpps", "512 B")):
+        result = size(table, Target.parse(target, frames), counts=range(1, 9))
+        assert result.least is not None
+        assert result.headroom_ratio is not None
+        assert result.headroom_ratio > 0.0
+        assert result.least.low_pps <= result.least.rate_pps <= result.least.high_pps
+
+
+def test_a_small_best_chance_is_given_with_and_without_ceilings() -> None:
+    result = asked(rows((1, 0.73), (2, 1.455), (4, 2.76)), 4.876)
+    best = max(result.counts, key=lambda count: count.chance)
+    assert best.chance < 0.6
+    assert "if nothing but the cores limits" in result.answer
+
+
 @pytest.mark.parametrize("frame_bytes", [64.0, 512.0, 1500.0])
 def test_a_held_out_row_that_no_core_added_to_shows_a_ceiling_with_any_frames(frame_bytes: float) -> None:
     table = [replace(point, frame_bytes=frame_bytes) for point in rows((1, 1.645), (2, 3.289), (4, 3.372, False))]

@@ -118,15 +118,25 @@ class Evidence:
         )
 
     def applied(self, counts: Sequence[Count], goal_pps: float) -> tuple[Count, ...]:
-        """Return the counts with the probabilities of a goal that the rows allow."""
+        """Return the counts with the probabilities of a goal that the rows allow, and the rates that decide them."""
         return tuple(
             replace(
-                count,
+                self._at_its_row(count, goal_pps),
                 probability=self._allowed(count.cores, count.probability, goal_pps),
                 probability_if_cores_limit=self._allowed(count.cores, count.probability_if_cores_limit, goal_pps),
             )
             for count in counts
         )
+
+    def _at_its_row(self, count: Count, goal_pps: float) -> Count:
+        """Return a count with the rate of its row, if that decides the goal otherwise than the predicted rate."""
+        here = next((row for row in self.measured if row.cores == count.cores), None)
+        if here is None or _DOUBT <= here.chance(goal_pps) <= 1.0 - _DOUBT:
+            return count
+        if (here.rate_pps >= goal_pps) == (count.rate_pps >= goal_pps * (1.0 - TOLERANCE_RATIO)):
+            return count
+        beyond = math.exp(_NORMAL.inv_cdf(0.975) * here.sd_ratio)
+        return replace(count, rate_pps=here.rate_pps, low_pps=here.rate_pps / beyond, high_pps=here.rate_pps * beyond)
 
     def _allowed(self, cores: int, probability: float | None, goal_pps: float) -> float | None:
         here = next((row.chance(goal_pps) for row in self.measured if row.cores == cores), None)

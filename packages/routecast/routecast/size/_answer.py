@@ -188,7 +188,7 @@ class Sizing:
                 fastest = max(self.counts, key=lambda count: count.rate_pps)
                 sentences += f"at most {fastest.rate_pps / 1e6:.4g} Mpps, with {cores(fastest.cores)}"
             else:
-                sentences += f"at most {best.chance:.2g}, with {cores(best.cores)}"
+                sentences += f"at most {best.chances_text}, with {cores(best.cores)}"
             return (
                 f"{sentences}; measure {describe_point(self.next[0].point)} first"
                 if self.next and self.next[0].narrows
