@@ -255,6 +255,25 @@ class FrameOfPandas:
         return np.array({**table, "calibrate": [True, True, False]}[name])
 
 
+def test_a_named_index_of_a_pandas_frame_is_a_column(six: rc.Calibration) -> None:
+    pandas = pytest.importorskip("pandas")
+    columns = {"cores": [p.cores for p in six.points], "pps": [p.throughput_pps for p in six.points]}
+    for heads in (["cores"], ["cores", "pps"]):
+        frame = pandas.DataFrame({**columns, "frame": [64] * len(six.points)}).set_index(heads)
+        assert [point.cores for point in rc.calibrate(frame).points] == columns["cores"]
+
+
+def test_a_number_of_cores_is_read_from_text_everywhere(six: rc.Calibration) -> None:
+    assert six.router("8").to_polars().equals(six.router(8).to_polars())  # type: ignore[arg-type]
+    assert six.size("6 Mpps", cores=["1", "8"]).answer == six.size("6 Mpps", cores=[1, 8]).answer  # type: ignore[list-item]
+
+
+def test_a_table_in_place_of_a_router_is_answered_with_the_call_that_calibrates_it() -> None:
+    for table in ("six.csv", Path("six.parquet"), pl.DataFrame({"cores": [1]})):
+        with pytest.raises(ArgumentProblem, match=r"rc\.calibrate\(\w+\)\.router\(8\)"):
+            rc.solve(table, "1 Mpps")  # type: ignore[arg-type]
+
+
 def test_missing_cells_of_a_frame_are_empty() -> None:
     points = rc.calibrate(FrameOfPandas()).points
     assert [(point.cores, point.calibrate) for point in points] == [(1, True), (2, True), (4, False)]

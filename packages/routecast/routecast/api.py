@@ -522,6 +522,8 @@ def _points_table(table: Any) -> PointTable:
         return read_table(_path(table, "a table"))
     if hasattr(table, "lazy") and hasattr(table, "collect"):  # polars: a frame that is computed when it is needed
         table = table.collect()
+    if any(name is not None for name in getattr(getattr(table, "index", None), "names", ())):
+        table = table.reset_index()  # pandas: an index with a name is a column
     if hasattr(table, "columns") and hasattr(table, "__getitem__"):  # polars, pandas
         table = {str(name): list(table[name]) for name in table.columns}
     if isinstance(table, Mapping):
@@ -541,6 +543,7 @@ def _points_table(table: Any) -> PointTable:
 
 
 _TABLE = "the table (row 1 is the heads)"
+_TABLE_SUFFIXES = frozenset({".csv", ".parquet", ".tsv", ".xlsx", ".xlsm", ".ods"})
 
 
 def _cells_of_columns(columns: Mapping[Any, Any]) -> list[list[str]]:
@@ -573,7 +576,12 @@ def _cell(entry: Any) -> str:
 
 def _router(router: Router | str | Path) -> Router:
     if isinstance(router, str | os.PathLike):
+        if Path(router).suffix.lower() in _TABLE_SUFFIXES:
+            message = f"{Path(router).name} is a table and no router: calibrate one, rc.calibrate(path).router(8)"
+            raise ArgumentProblem(repr(router)[:_MAX_CELL_CHARACTERS], message)
         return read(Path(router))
+    if hasattr(router, "columns"):
+        raise _wrong(router, "a router", "calibrate a table first, rc.calibrate(table).router(8)")
     if isinstance(router, Calibration):
         raise _wrong(router, "a router", "say how many cores it has: fitted.router(8)")
     if not isinstance(router, Router):
@@ -644,6 +652,8 @@ def _is_number(entry: object) -> bool:
 
 def _count(entry: Any, what: str, *, least: int = 1, most: int) -> int:
     entry = _plain(entry)
+    if isinstance(entry, str) and entry.strip().isdecimal():
+        entry = int(entry)
     remedy = f"write a whole number from {least} to {most:,}"
     if not _is_number(entry):
         raise _wrong(entry, what, remedy)
