@@ -37,6 +37,7 @@ class ImportFormat(StrEnum):
     MOONGEN_HISTOGRAM = "moongen-histogram"
     SIITPERF = "siitperf"
     HGRM = "hgrm"
+    HLOG = "hlog"
     BENCHMARK = "benchmark"
     CSV = "csv"
     PARQUET = "parquet"

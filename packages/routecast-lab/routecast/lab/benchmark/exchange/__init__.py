@@ -18,8 +18,10 @@ from routecast.lab.benchmark.exchange._document import MAX_BYTES, Document, Node
 from routecast.lab.benchmark.exchange._dperf import is_dperf, read_dperf
 from routecast.lab.benchmark.exchange._histogram_text import (
     is_hgrm,
+    is_hlog,
     is_moongen_histogram,
     read_hgrm,
+    read_hlog,
     read_moongen_histogram,
 )
 from routecast.lab.benchmark.exchange._iperf3 import is_iperf3, join_values, read_iperf3
@@ -77,6 +79,7 @@ _TEXTS: Final[Mapping[str, tuple[str, Callable[[str], bool], TextReader]]] = {
     ),
     "siitperf": ("siitperf, CSV", is_siitperf, lambda text, name, _: read_siitperf(text, name)),
     "hgrm": ("HdrHistogram percentiles", is_hgrm, read_hgrm),
+    "hlog": ("HdrHistogram log", is_hlog, read_hlog),
 }
 """Formats of text, told by their first lines; the last argument of a reader is the unit of latencies in seconds."""
 

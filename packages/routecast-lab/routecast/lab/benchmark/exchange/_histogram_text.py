@@ -1,18 +1,22 @@
-"""Histograms of latency as text: MoonGen's ``histogram:save`` and HdrHistogram's percentiles (``.hgrm``).
+"""Histograms of latency as text: MoonGen's, and HdrHistogram's percentiles (``.hgrm``) and logs (``.hlog``).
 
-MoonGen (libmoon ``lua/histogram.lua``) writes a line ``latency in ns,count`` for each latency, without a head.
+MoonGen (``histogram:save`` of libmoon ``lua/histogram.lua``) writes line ``latency in ns,count`` for each latency, without a
+head.
 HdrHistogram (``outputPercentileDistribution``) writes ``Value Percentile TotalCount 1/(1-Percentile)``, as text or CSV,
-without the unit of its values.
+without the unit of its values. Its logs (``HistogramLogWriter``, versions 1.0 to 1.3) have a line
+``[Tag=NAME,]start,length,max,histogram`` for each interval, in seconds; ``max`` is divided by a ratio that the file does
+not say, and the histogram is base64 of the compressed form.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from routecast.errors import FileProblem, Problem
 from routecast.evaluate.trial import Delay
+from routecast.lab.benchmark._hdr import classes_of_hdr, delay_of_hdr
 from routecast.lab.benchmark.exchange._document import MAX_NUMBER
 from routecast.lab.benchmark.exchange._record import NAN, Record, measured
 
@@ -23,6 +27,14 @@ _HGRM_ROW = re.compile(
 )
 _HGRM_MEAN = re.compile(r"#\[Mean\s*=\s*([\d.]{1,40})")
 _HGRM_MAX = re.compile(r"#\[Max\s*=\s*([\d.]{1,40}),\s*Total count\s*=\s*(\d{1,18})")
+_HLOG_ROW = re.compile(
+    r"(?:Tag=(?P<tag>[^,\s]{1,200})[,\s]\s*)?(?P<start>\d{1,12}(?:\.\d{1,20})?)[,\s]\s*"
+    r"(?P<length>\d{1,12}(?:\.\d{1,20})?)[,\s]\s*(?P<max>[\d.]{1,40}(?:[eE][-+]?\d{1,3})?)[,\s]\s*"
+    r"(?P<histogram>D?HIST[A-Za-z0-9+/]+={0,2})\s*"
+)
+_HLOG_LEGEND = re.compile(r'\s*"?StartTimestamp"?\s*,', re.IGNORECASE)
+_NS_IN_MS = 1e6
+"""Ratio by which ``HistogramLogWriter`` divides the maximum of an interval where its caller gives none."""
 
 
 def is_moongen_histogram(text: str) -> bool:
@@ -130,6 +142,72 @@ def read_hgrm(text: str, name: str, unit_s: float | None) -> tuple[Record, ...]:
     return (_record("HdrHistogram percentiles", "", latency),)
 
 
+def is_hlog(text: str) -> bool:
+    """Whether a text is a log of HdrHistogram: its first line but comments and the legend is an interval."""
+    for line in text[:100_000].lstrip("\ufeff").splitlines():
+        if line.strip() and not line.startswith("#") and not _HLOG_LEGEND.match(line):
+            return line.startswith("Tag=") or _HLOG_ROW.fullmatch(line) is not None or ",HISTFAAA" in line
+    return text.lstrip("\ufeff").startswith("#[Histogram log format version")
+
+
+def read_hlog(text: str, name: str, unit_s: float | None) -> tuple[Record, ...]:
+    """Read the latencies of a log of HdrHistogram, one record for each tag, over all intervals.
+
+    ``unit_s``: the unit of the histograms' values, which the log lacks. Raises FileProblem: the unit is not given, or a
+    line is no interval.
+    """
+    from routecast import _core  # the compiled part is loaded where it is used
+
+    rows: dict[str, list[re.Match[str]]] = {}
+    problems: list[Problem] = []
+    for number, line in enumerate(text.lstrip("\ufeff").splitlines(), start=1):
+        if not line.strip() or line.startswith("#") or _HLOG_LEGEND.match(line):
+            continue
+        row = _HLOG_ROW.fullmatch(line)
+        if row is None:
+            problems.append(Problem(f"line {number}", f"got {line[:60]!r}: wants start, length, maximum and histogram"))
+        elif classes_of_hdr(row["histogram"]) is None:
+            message = (
+                f"its histogram {row['histogram'][:16]}… is not of the compressed form V2, or is damaged; "
+                "HdrHistogram's HistogramLogProcessor -i FILE writes percentiles, which are read"
+            )
+            problems.append(Problem(f"line {number}", message))
+        else:
+            rows.setdefault(row["tag"] or "", []).append(row)
+    if not problems and not rows:
+        problems.append(Problem("", "is a log of HdrHistogram without an interval"))
+    if not problems and unit_s is None:
+        problems.append(Problem("column Interval_Compressed_Histogram", _unit_wanted(rows)))
+    if problems or unit_s is None:
+        raise FileProblem(name, problems[:20])
+    records = []
+    for tag, of_tag in rows.items():
+        latency = delay_of_hdr(_core.hdr_merged([row["histogram"] for row in of_tag]), unit_s=unit_s)
+        if latency is None:
+            continue
+        first_s = min(float(row["start"]) for row in of_tag)
+        last_s = max(float(row["start"]) + float(row["length"]) for row in of_tag)
+        records.append(
+            _record("HdrHistogram log", "", latency, title=tag, duration_s=last_s - first_s, intervals=len(of_tag))
+        )
+    if not records:
+        raise FileProblem(name, [Problem("", "has histograms without a sample")])
+    return tuple(records)
+
+
+def _unit_wanted(rows: Mapping[str, Sequence[re.Match[str]]]) -> str:
+    """Return the question for the unit; by the writer's default the maximum is a millionth, of values in ns."""
+    message = "does not say the unit of its latencies: give --latency-unit us, for microseconds"
+    row = max((row for of_tag in rows.values() for row in of_tag), key=lambda row: _number(row["max"]) or 0.0)
+    classes, written = classes_of_hdr(row["histogram"]), _number(row["max"])
+    if classes and written and math.isclose(classes[-1][1] / written, _NS_IN_MS, rel_tol=0.01):
+        message = (
+            "does not say the unit of its latencies: give --latency-unit ns if they are nanoseconds, which "
+            "Interval_Max, a millionth of the values, then has in ms"
+        )
+    return message
+
+
 def _hgrm_row(line: str) -> tuple[float, float, int] | None:
     match = _HGRM_ROW.fullmatch(line)
     value, ratio = (_number(match[1]), _number(match[2])) if match else (None, None)
@@ -145,7 +223,13 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _record(source: str, tester: str, latency: Delay) -> Record:
-    note = "a histogram states no load: rates and loss are not known"
-    trial = measured(intended_pps=NAN, offered_pps=NAN, forwarded_pps=NAN, latency=latency, notes=(note,))
-    return Record(source=source, goal="latency", tester=tester, trial=trial)
+def _record(
+    source: str, tester: str, latency: Delay, *, title: str = "", duration_s: float = NAN, intervals: int = 1
+) -> Record:
+    notes = ["a histogram states no load: rates and loss are not known"]
+    if intervals > 1:
+        notes.append(f"{intervals:,} intervals of the log are added")
+    trial = measured(
+        intended_pps=NAN, offered_pps=NAN, forwarded_pps=NAN, duration_s=duration_s, latency=latency, notes=tuple(notes)
+    )
+    return Record(source=source, title=title, goal="latency", tester=tester, trial=trial)

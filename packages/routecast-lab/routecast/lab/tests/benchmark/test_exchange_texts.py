@@ -183,6 +183,69 @@ def test_percentiles_agree_with_another_implementation(tmp_path: Path) -> None:
     assert latency.max_s == pytest.approx(1000e-6, rel=1e-3)
 
 
+def hlog(path: Path, intervals: dict[str, list[list[int]]], *, ratio: float = 1e6) -> Any:
+    """Write a log with HdrHistogram's own writer, and return the histogram of all values."""
+    histogram = pytest.importorskip("hdrh.histogram", reason="PyPI hdrhistogram is not installed")
+    log = pytest.importorskip("hdrh.log")
+    whole = histogram.HdrHistogram(1, 3_600_000_000_000, 3)
+    with path.open("w", encoding="utf-8") as file:
+        writer = log.HistogramLogWriter(file)
+        writer.output_comment("[Logged by a tester]")
+        writer.output_log_format_version()
+        writer.output_base_time(1_438_867_590_285)
+        writer.output_legend()
+        for tag, of_tag in intervals.items():
+            for second, values in enumerate(of_tag):
+                part = histogram.HdrHistogram(1, 3_600_000_000_000, 3)
+                for value in values:
+                    part.record_value(value)
+                whole.add(part)
+                if tag:
+                    file.write(f"Tag={tag},")
+                writer.output_interval_histogram(part, 0.127 + second, 1.127 + second, ratio)
+    return whole
+
+
+def test_a_log_of_histograms_is_the_sum_of_its_intervals(tmp_path: Path) -> None:
+    values = [[random.Random(second).randrange(5_000, 40_000_000) for _ in range(500)] for second in range(4)]
+    whole = hlog(tmp_path / "latency.hlog", {"": [*values, []]})
+    (record,) = read_records(tmp_path / "latency.hlog", latency_unit_s=1e-9)
+    latency = record.trial.latency
+    assert latency is not None
+    assert latency.method.startswith("HDR histogram of 2,000 frames")
+    for ratio, ours in ((50, latency.p50_s), (90, latency.p90_s), (99, latency.p99_s), (99.9, latency.p999_s)):
+        assert ours == pytest.approx(whole.get_value_at_percentile(ratio) * 1e-9, rel=1e-9)
+    assert latency.mean_s == pytest.approx(sum(map(sum, values)) / 2000 * 1e-9, rel=1e-3)  # three digits
+    assert record.trial.duration_s == pytest.approx(5.0)
+
+
+def test_each_tag_of_a_log_is_a_trial(tmp_path: Path) -> None:
+    hlog(tmp_path / "tags.hlog", {"up": [[1000, 1000]], "down": [[2000], [2000]]})
+    up, down = read_records(tmp_path / "tags.hlog", latency_unit_s=1e-6)
+    assert (up.title, down.title) == ("up", "down")
+    assert up.trial.latency
+    assert up.trial.latency.p50_s == pytest.approx(1e-3)
+    assert down.trial.latency
+    assert down.trial.latency.p50_s == pytest.approx(2e-3, rel=1e-3)
+
+
+def test_a_log_of_histograms_asks_for_its_unit_and_names_wrong_lines(tmp_path: Path) -> None:
+    path = tmp_path / "latency.hlog"
+    hlog(path, {"": [[40_000_000]]})
+    with pytest.raises(FileProblem, match="--latency-unit ns if"):
+        read_records(path)
+    hlog(path, {"": [[40_000]]}, ratio=1.0)
+    with pytest.raises(FileProblem, match="--latency-unit us"):
+        read_records(path)
+    text = path.read_text(encoding="utf-8")
+    for wrong in (text.rstrip()[:-20], text.replace(",HISTFAAA", ",HISTAgAA")):
+        path.write_text(wrong + "\n", encoding="utf-8")
+        with pytest.raises(FileProblem, match="HistogramLogProcessor -i"):
+            read_records(path, latency_unit_s=1e-6)
+    path.write_text(text.replace("\n", "\r\n"), encoding="utf-8")
+    assert run(["import", str(path), "--latency-unit", "us"]) == 0
+
+
 RATE = (
     "No, Size, Dir, n, m, Duration, Initial Rate, Timeout, Error, Date, Iterations needed, rate\n"
     "1, 84, b, 2, 0, 60, 4000000, 2000, 1000, 2024-01-02 03:04:05, 13, 3500000\n"
