@@ -1,11 +1,10 @@
 """Histograms of latency as text: MoonGen's, and HdrHistogram's percentiles (``.hgrm``) and logs (``.hlog``).
 
-MoonGen (``histogram:save`` of libmoon ``lua/histogram.lua``) writes line ``latency in ns,count`` for each latency, without a
-head.
+MoonGen (libmoon ``lua/histogram.lua``) writes a line ``latency in ns,count`` for each latency, without a head.
 HdrHistogram (``outputPercentileDistribution``) writes ``Value Percentile TotalCount 1/(1-Percentile)``, as text or CSV,
 without the unit of its values. Its logs (``HistogramLogWriter``, versions 1.0 to 1.3) have a line
-``[Tag=NAME,]start,length,max,histogram`` for each interval, in seconds; ``max`` is divided by a ratio that the file does
-not say, and the histogram is base64 of the compressed form.
+``[Tag=NAME,]start,length,max,histogram`` for each interval, in seconds; ``max`` is divided by a ratio that the file
+does not say, and the histogram is base64 of the compressed form.
 """
 
 from __future__ import annotations
