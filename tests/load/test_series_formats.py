@@ -264,3 +264,123 @@ def test_a_32_bit_counter_near_its_limit_is_said_to_be_one_that_may_count_too_li
     series = read_series(written(tmp_path, "fast.csv", "\n".join(["time,ifInOctets", *rows])))
     assert series.l2_bps == pytest.approx([8e7] * 9)
     assert any("count at most 114.5 Mbit/s" in note for note in series.notes)
+
+
+Long = Callable[[], str]
+
+
+def _grafana_old() -> str:
+    rows = [f"{name};{clock(at, '%Y-%m-%dT%H:%M:%S+00:00')};{rate(at)}" for name, rate in RATES for at in range(288)]
+    return "\ufeffsep=;\r\nSeries;Time;Value\r\n" + "\r\n".join(rows)
+
+
+def _grafana_labels() -> str:
+    rows = [
+        f'"{MIDNIGHT * 1000 + 300_000 * at}","r1:9100","{name}","{rate(at) / 1e6} Mb/s"'
+        for at in range(288)
+        for name, rate in RATES
+    ]
+    return "\n".join(['"Time","instance","Metric","Value"', *rows])
+
+
+def _influx() -> str:
+    blocks = []
+    for number, (name, rate) in enumerate((("in_bps", in_bps), ("out_bps", out_bps))):
+        tail = "interface,r1,eth0"
+        blocks += [
+            "#group,false,false,true,true,false,false,true,true,true,true",
+            "#datatype,string,long,dateTime:RFC3339,dateTime:RFC3339,dateTime:RFC3339,double,string,string,string,string",
+            "#default,_result,,,,,,,,,",
+            ",result,table,_start,_stop,_time,_value,_field,_measurement,host,ifName",
+            *(
+                f",,{number},2026-11-28T00:00:00Z,2026-11-29T00:00:00Z,{clock(at, '%Y-%m-%dT%H:%M:%SZ')},{rate(at)},"
+                f"{name},{tail}"
+                for at in range(288)
+            ),
+            "",
+        ]
+    return "\r\n".join(blocks)
+
+
+def _influx_pivoted() -> str:
+    head = ",result,table,_start,_stop,_time,host,in_bps,out_bps"
+    rows = [f",,0,x,y,{clock(at, '%Y-%m-%dT%H:%M:%SZ')},r1,{in_bps(at)},{out_bps(at)}" for at in range(288)]
+    return "\n".join([head, *rows])
+
+
+def _influx_1() -> str:
+    rows = [f"interface,{name},{(MIDNIGHT + 300 * at) * 10**9},{rate(at)}" for name, rate in RATES for at in range(288)]
+    return "\n".join(["name,direction,time,mean_bit_per_s", *rows])
+
+
+def _promtool() -> str:
+    blocks = []
+    for name, rate in (("receive", in_bps), ("transmit", out_bps)):
+        blocks.append(f'node_network_{name}_bytes_total{{device="eth0", instance="r1:9100"}} =>')
+        blocks += [f"{value} @[{MIDNIGHT + 300 * at}]" for at, value in enumerate(counters(rate))]
+    return "\n".join(blocks)
+
+
+def _two_values_in_a_row() -> str:
+    """Ports that are polled one after the other; what both receive is added."""
+    rows = [
+        f"{clock(at)[:-2]}{7 * port:02d}\t{port}\t{in_bps(at) / 2e3}\t{out_bps(at) / 2e3}\tup{at // 200}"
+        for at in range(288)
+        for port in (1, 2)
+    ]
+    return "\n".join(["timestamp\tport\tin kbit/s\tout kbit/s\tstate", *rows])
+
+
+RATES = (("In bps", in_bps), ("Out bps", out_bps))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (_grafana_old, BOTH_BPS),
+        (_grafana_labels, BOTH_BPS),
+        (_influx, BOTH_BPS),
+        (_influx_pivoted, BOTH_BPS),
+        (_influx_1, BOTH_BPS),
+        (_promtool, BOTH_BPS),
+        (_two_values_in_a_row, IN_BPS),
+    ],
+)
+def test_series_that_share_a_column_are_told_apart(tmp_path: Path, text: Long, expected: Sequence[float]) -> None:
+    series = read_series(written(tmp_path, "long.csv", text()))
+    assert series.step_s == 300.0
+    assert series.l2_bps == pytest.approx(expected, rel=1e-9)
+    assert series.read_as.startswith("read as ")
+
+
+def test_of_several_series_in_a_column_one_is_asked_for_by_name(tmp_path: Path) -> None:
+    rows = [f"{clock(at)},{name},{at + 1} Mb/s" for at in range(4) for name in ("router A", "router B")]
+    path = written(tmp_path, "long.csv", "\n".join(["Time,Metric,Value", *rows]))
+    with pytest.raises(FileProblem, match=r'name the column.*--column.*"router A", "router B"'):
+        read_series(path)
+    assert read_series(path, column="router B").l2_bps == (1e6, 2e6, 3e6, 4e6)
+
+
+def test_a_series_with_a_hole_has_it_although_the_other_does_not(tmp_path: Path) -> None:
+    rows = [
+        f"{clock(at)},{name},{at + 1}"
+        for at in range(4)
+        for name in ("in bps", "out bps")
+        if (at, name) != (2, "in bps")
+    ]
+    path = written(tmp_path, "long.csv", "\n".join(["Time,Series,Value", *rows]))
+    with pytest.raises(FileProblem, match="1 step missing"):
+        read_series(path)
+    assert read_series(path, gaps="interpolate").l2_bps == (2.0, 4.0, 6.0, 8.0)
+
+
+def test_a_state_beside_the_value_makes_no_series(tmp_path: Path) -> None:
+    rows = [f"{clock(at)},{'ok' if at % 2 else 'warning'},{at + 1}" for at in range(4)]
+    path = written(tmp_path, "state.csv", "\n".join(["time,state,rate_bps", *rows]))
+    assert read_series(path).l2_bps == (1.0, 2.0, 3.0, 4.0)
+
+
+def test_the_instant_of_promtool_names_the_query_that_is_a_series(tmp_path: Path) -> None:
+    path = written(tmp_path, "up.txt", 'node_network_receive_bytes_total{device="eth0"} => 1234 @[1795824000.123]\n')
+    with pytest.raises(FileProblem, match="promtool query range"):
+        read_series(path)

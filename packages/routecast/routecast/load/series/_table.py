@@ -153,6 +153,9 @@ class SeriesTable:
     units: tuple[str, ...] = field("Unit of each column from outside its name, empty without one", default=())
     unit_reason: str = field("Why the units hold, for the note on what is read", default="")
     devices: tuple[str, ...] = field("Device of each column, where a file holds several", default=())
+    is_union: bool = field(
+        "Whether the rows are the times of several series, so that an empty cell is no missing sample", default=False
+    )
 
     def unit(self, index: int) -> str:
         """Return the unit of a column that the format states, empty without one."""

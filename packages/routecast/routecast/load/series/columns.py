@@ -19,10 +19,13 @@ from routecast.quantity.schema import field, value
 
 __all__ = [
     "MISSING",
+    "TIME_NAMES",
     "Chosen",
     "chosen_columns",
     "direction",
     "energy_columns",
+    "is_amount_of_interval",
+    "is_number",
     "is_traffic_of_direction",
     "number",
     "time_index",
@@ -30,7 +33,7 @@ __all__ = [
 
 MISSING = ("", "na", "n/a", "nan", "-nan", "null", "none", "-", "undefined")
 
-_TIME_NAMES = ("time", "timestamp", "date", "datetime", "date_time", "ts", "time_s", "epoch")
+TIME_NAMES = ("time", "timestamp", "date", "datetime", "date_time", "ts", "time_s", "epoch", "_time")
 _INTERVAL_NAMES = (
     *("start", "start_time", "starttime", "first", "first_seen", "t_first", "ts", "time_start", "interval_start"),
     *("stamp_inserted", "timeslot", "bucket", "date first seen"),
@@ -41,6 +44,7 @@ _AMOUNT_NAMES = re.compile(
     r"(?:(?:in|out|total|sum)[_ ]?)?(?:bytes?|octets?)(?:[_ ](?:in|out|total))?|ibyt|obyt|octetdeltacount",
     re.IGNORECASE,
 )
+_DIRECTION_LABEL = re.compile(r"[{,]\s*(?:direction|dir|way)=\"([^\"{]{1,100})\"", re.IGNORECASE)
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _IN = frozenset({"in", "rx", "receive", "received", "inbound", "input", "ingress", "incoming", "download", "ibyt"})
 _OUT = frozenset({"out", "tx", "transmit", "transmitted", "sent", "outbound", "output", "egress", "outgoing"})
@@ -95,7 +99,7 @@ def time_index(table: SeriesTable, time_column: str | None) -> int:
     if time_column is not None:
         return column_index(table, time_column, "time_column")
     lower = [name.lower() for name in table.names]
-    names = (*_TIME_NAMES, *_INTERVAL_NAMES)
+    names = (*TIME_NAMES, *_INTERVAL_NAMES)
     return next((lower.index(name) for name in names if name in lower), 0)
 
 
@@ -106,7 +110,12 @@ def direction(name: str) -> str:
     --------
     >>> direction("ifHCInOctets"), direction("node_network_transmit_bytes_total"), direction("Traffic (in bits)")
     ('in', 'out', '')
+    >>> direction('interface_bits_per_second{direction="receive"}')
+    'in'
     """
+    label = _DIRECTION_LABEL.search(name)
+    if label:
+        return direction(label[1])
     plain = name.split("{", maxsplit=1)[0] if not name.startswith("value{") else name
     if plain.strip().lower() in _OF_RRD:
         return _OF_RRD[plain.strip().lower()]
@@ -156,7 +165,8 @@ def chosen_columns(table: SeriesTable, column: str | None, unit: str | None, tim
     rule = "" if len(columns) == 1 else _sum_rule(table, columns)
     if len(columns) != 1 and not rule:
         names = ", ".join(f'"{table.names[index]}"' for index in others[:20]) or "none"
-        message = f"name the column of values; beside the time there are {names}"
+        more = f" and {len(others) - 20} more" if len(others) > 20 else ""
+        message = f"name the column of values (--column); beside the time there are {names}{more}"
         raise FileProblem(table.path, [Problem("column", message)])
     if rule == "received":
         columns = [index for index in columns if direction(table.names[index]) == "in"]
@@ -190,10 +200,26 @@ def _stated(table: SeriesTable, index: int, time_at: int) -> SeriesUnit | None:
         return SeriesUnit(bits=1.0, per="second", text="the unit of each cell", is_in_cells=True)
     if named is not None:
         return named
-    is_interval = table.names[time_at].lower() in _INTERVAL_NAMES
-    if is_interval and _AMOUNT_NAMES.fullmatch(name.strip()):
+    if is_amount_of_interval(table, index, time_at):
         return SeriesUnit(bits=8.0, per="step", text="bytes of each interval")
     return None
+
+
+def is_amount_of_interval(table: SeriesTable, index: int, time_at: int) -> bool:
+    """Return whether a column has bytes of intervals that begin at the column of times."""
+    is_interval = table.names[time_at].lower() in _INTERVAL_NAMES
+    return is_interval and _AMOUNT_NAMES.fullmatch(table.names[index].strip()) is not None
+
+
+def is_number(text: str) -> bool:
+    """Return whether a cell is a number, or a rate with its unit."""
+    for unit in (None, SeriesUnit(bits=1.0, per="second", is_in_cells=True)):
+        try:
+            number(text, unit)
+        except ValueError:
+            continue
+        return True
+    return False
 
 
 def _words(name: str) -> set[str]:

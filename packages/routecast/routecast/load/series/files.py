@@ -10,6 +10,7 @@ from typing import Any
 from routecast.errors import FileProblem, Problem
 from routecast.load.series._table import SeriesTable, shortened
 from routecast.load.series.formats import tool_table
+from routecast.load.series.long import in_columns, influx_table
 from routecast.quantity.bounded_file import read_parquet, read_text
 
 __all__ = ["read_series_table"]
@@ -37,9 +38,9 @@ def read_series_table(path: Path) -> SeriesTable:
     Raises FileProblem: the file cannot be read, is empty, has no rows, or rows of different lengths.
     """
     if path.suffix.lower() in {".parquet", ".pq"}:
-        return _parquet(path)
+        return in_columns(_parquet(path))
     text = read_text(path, kind="traffic series", max_file_bytes=_MAX_BYTES)
-    return tool_table(str(path), text) or _csv(path, text)
+    return tool_table(str(path), text) or influx_table(str(path), text) or in_columns(_csv(path, text))
 
 
 def _csv(path: Path, text: str) -> SeriesTable:

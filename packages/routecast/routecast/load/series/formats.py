@@ -9,6 +9,7 @@ MRTG log               mrtg-logfile(1): bytes per second in and out, newest firs
 ``rrdtool xport``      rrdxport(1): as fetch, as XML or JSON, with the legends as names
 Prometheus JSON        HTTP API, range queries: a matrix of series with labels and pairs of time and value
 Prometheus text        exposition formats: metric, labels, value, and the time in milliseconds (OpenMetrics: seconds)
+``promtool query``     ``range``: a line ``METRIC{LABELS} =>`` for each series, then lines ``VALUE @[SECONDS]``
 =====================  ================================================================================================
 
 A data source of an RRD holds octets per second where it counts an interface; only graphs multiply by 8.
@@ -29,7 +30,7 @@ from routecast.errors import FileProblem, Problem
 from routecast.load.series._table import SeriesTable, shortened, unit_in_name
 from routecast.load.series.columns import is_traffic_of_direction
 
-__all__ = ["tool_table"]
+__all__ = ["device_of", "series_name", "tool_table"]
 
 _MAX_DOCUMENT_CHARACTERS = 100_000_000
 """Longest JSON or XML document; 30 days of 100 series in steps of five minutes have 25 MB."""
@@ -47,6 +48,10 @@ _SAMPLE = re.compile(
     r"(?:\s+(?P<time>-?\d+(?:\.\d+)?))?\s*(?:#.*)?"
 )
 _LABEL = re.compile(r"\s*([a-zA-Z_]\w*)\s*=\s*\"((?:[^\"\\]|\\.)*)\"\s*,?")
+_STREAM_HEAD = re.compile(
+    r"(?P<name>[a-zA-Z_:][\w:]*)?\s*(?:\{(?P<labels>(?:[^\"}]|\"(?:[^\"\\]|\\.)*\")*)\})?\s*=>\s*(?P<instant>\S.*)?"
+)
+_STREAM_SAMPLE = re.compile(rf"\s*(?P<value>{_NUMBER}|[+-]Inf)\s+@\[(?P<time>\d{{1,12}}(?:\.\d{{1,9}})?)\]\s*")
 _COMMENT_TIME = re.compile(r"#\s*(?:time|scraped(?: at)?)\s*[:=]?\s*(\S.*)", re.IGNORECASE)
 _OF_INTEREST = re.compile(r"joule|energy|watts?(?:_|$)|octets|bytes_total$|bits|^power", re.IGNORECASE)
 _DEVICE_LABELS = frozenset(
@@ -61,6 +66,9 @@ def tool_table(path: str, text: str) -> SeriesTable | None:
 
     Raises FileProblem: the text is of a known format and wrong.
     """
+    first = next((line.strip() for line in text[:100_000].splitlines() if line.strip()), "")
+    if _STREAM_HEAD.fullmatch(first):
+        return _streams(path, text)
     start = text.lstrip()[:1]
     if start == "<":
         return _xport_xml(path, text)
@@ -389,7 +397,7 @@ def _of_series(path: str, format_name: str, series: Sequence[_Series]) -> Series
     if len(times) < 2:
         raise FileProblem(path, [Problem("", f"is a {format_name} with {len(times)} instants: give two or more")])
     shared = set.intersection(*(set(labels.items()) for _, labels, _ in series))
-    names = [_series_name(name, labels, shared) for name, labels, _ in series]
+    names = [series_name(name, labels, shared) for name, labels, _ in series]
     unique = [name if names.count(name) == 1 else f"{name} {index}" for index, name in enumerate(names, 1)]
     return SeriesTable(
         path=path,
@@ -398,11 +406,12 @@ def _of_series(path: str, format_name: str, series: Sequence[_Series]) -> Series
         places=tuple(f"time {time:.3f}" for time in times),
         notes=("traffic of the loopback interface lo is left out",) if len(loops) > 0 and len(series) else (),
         format_name=format_name,
-        devices=("", *(_device(labels) for _, labels, _ in series)),
+        devices=("", *(device_of(labels) for _, labels, _ in series)),
     )
 
 
-def _series_name(name: str, labels: Mapping[str, str], shared: set[tuple[str, str]]) -> str:
+def series_name(name: str, labels: Mapping[str, str], shared: set[tuple[str, str]]) -> str:
+    """Return the name of a series with the labels that not all series share."""
     own = ",".join(f'{key}="{value}"' for key, value in labels.items() if (key, value) not in shared)
     return f"{name or 'value'}{{{own}}}" if own else name or "value"
 
@@ -411,7 +420,8 @@ def _interface(labels: Mapping[str, str]) -> str:
     return next((labels[key] for key in ("device", "interface", "ifName", "ifDescr") if key in labels), "")
 
 
-def _device(labels: Mapping[str, str]) -> str:
+def device_of(labels: Mapping[str, str]) -> str:
+    """Return the labels of a series that name its machine, as one text."""
     return ",".join(f'{key}="{value}"' for key, value in sorted(labels.items()) if key in _DEVICE_LABELS)
 
 
@@ -460,6 +470,29 @@ def _exposition(path: str, lines: Sequence[tuple[int, str]]) -> SeriesTable:
     if len({time for _, _, samples in series for time in samples}) < 2:
         raise _one_scrape(path)
     return _of_series(path, "Prometheus text format", series)
+
+
+def _streams(path: str, text: str) -> SeriesTable:
+    """Return the table of the output of ``promtool query range``."""
+    series: list[tuple[str, Mapping[str, str], dict[float, str]]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        head = _STREAM_HEAD.fullmatch(line.strip())
+        sample = None if head else _STREAM_SAMPLE.fullmatch(line)
+        if head and head["instant"]:
+            message = "is one instant: promtool query range --start=… --end=… --step=5m gives a series"
+            raise FileProblem(path, [Problem(f"line {number}", message)])
+        if head:
+            labels = dict(_LABEL.findall(head["labels"] or ""))
+            series.append((labels.pop("__name__", head["name"] or ""), labels, {}))
+        elif sample and series:
+            time_s = _stamp(path, number, sample["time"], is_open_metrics=True)
+            series[-1][2][time_s] = "" if "nan" in sample["value"].lower() else sample["value"]
+        else:
+            message = f'is no sample of promtool, "VALUE @[SECONDS]": "{line.strip()[:60]}"'
+            raise FileProblem(path, [Problem(f"line {number}", message)])
+    return _of_series(path, "promtool query range", series)
 
 
 def _is_of_interest(name: str, labels: str) -> bool:

@@ -164,9 +164,9 @@ def _sample_grid(
     line = _timeline(table, time_at)
     notes = [chosen.note] if chosen.note else []
     columns = chosen.columns
-    instants = sorted(set(line.times))
-    if step_s is None and len(columns) > 1 and len(instants) > 1:  # several columns have one step
-        step_s = step_between(instants)
+    if step_s is None and len(columns) > 1:  # several columns have one step
+        instants = [_instants(table, line.times, index) for index, _ in columns] if table.is_union else [line.times]
+        step_s = max((step_between(sorted(set(of))) for of in instants if len(set(of)) > 1), default=None)
     grids: list[Grid] = []
     for index, meaning in columns:
         grid, remarks = _column_grid(table, line.times, index, meaning, step_s, gaps)
@@ -174,6 +174,11 @@ def _sample_grid(
         name = f'"{table.names[index][:60]}": ' if len(columns) > 1 else ""
         notes += [f"{name}{remark}" for remark in remarks]
     return summed(grids), [*notes, *line.notes], chosen.note, line
+
+
+def _instants(table: SeriesTable, times: Sequence[datetime], index: int) -> list[datetime]:
+    """Return the times at which a column of a union of series has a sample."""
+    return [time for time, row in zip(times, table.rows, strict=True) if row[index]]
 
 
 def _timeline(table: SeriesTable, time_at: int) -> Timeline:
@@ -194,6 +199,9 @@ def _column_grid(
 ) -> tuple[Grid, list[str]]:
     values, notes = _values(table, index, meaning, gaps)
     places: Sequence[str] = table.places
+    if table.is_union:
+        own = [at for at, row in enumerate(table.rows) if row[index]]
+        times, values, places = [times[at] for at in own], [values[at] for at in own], [places[at] for at in own]
     if meaning.per == "step":
         times, values, places = _totals(times, values, places)
     samples, repairs, problems = sorted_samples(times, values, places)
