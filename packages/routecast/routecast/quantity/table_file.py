@@ -5,6 +5,7 @@ file                                  reading
 ====================================  ==============================================================================
 ``.xlsx``, ``.xlsm``, ``.ods``        the sheet that ``FILE.xlsx#Sheet`` names, or the only one with a table
 UTF-8, UTF-16 with a byte order mark  Excel writes "Unicode text" in UTF-16, with tabs
+Windows-1252                          "CSV" of Excel in Western Europe
 commas, semicolons, tabs              as the first row has them; ``sep=;`` in a line of its own is Excel's
 decimal commas                        between semicolons or tabs only; a number that may as well have a thousands
                                       separator is refused, because no other cell tells which it is
@@ -32,6 +33,7 @@ MAX_CELLS: Final = 2_000_000
 """Most cells of a sheet, the empty ones between its corners included."""
 _MAX_UNPACKED_BYTES: Final = 200_000_000
 
+_NO_TEXT: Final = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f\x7f\x81\x8d\x8f\x90\x9d]")
 _SEPARATORS: Final = ((";", "semicolons"), ("\t", "tabs"))
 _NUMBER: Final = re.compile(r"([+-]?[\d.,]*\d)(\s*[^\d\s][^\d]*)?")
 _COMMA: Final = re.compile(r"[+-]?(?:\d+,\d+|\d{1,3}(?:\.\d{3})+,\d+)")
@@ -44,15 +46,18 @@ _ODS_VALUE: Final = re.compile(rb"<text:p|office:value")
 
 
 def read_table_text(path: Path, *, kind: str, max_file_bytes: int = MAX_FILE_BYTES) -> str:
-    """Return the text of a table in UTF-8, or in UTF-16 with a byte order mark.
+    """Return the text of a table in UTF-8, in UTF-16 with a byte order mark, or else in Windows-1252.
 
-    Raises FileProblem: as :func:`routecast.quantity.bounded_file.read_bytes`, or the text has another encoding.
+    Windows-1252 differs from ASCII in letters and signs only, so that numbers cannot be misread. Raises FileProblem: as
+    :func:`routecast.quantity.bounded_file.read_bytes`, or the content is no text.
     """
     content = read_bytes(path, kind=kind, max_file_bytes=max_file_bytes)
     is_utf16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
         return content.decode("utf-16" if is_utf16 else "utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as problem:
+        if not is_utf16 and not _NO_TEXT.search(content):
+            return content.decode("cp1252", errors="replace")
         encoding = "UTF-16" if is_utf16 else "UTF-8"
         message = f"cannot be read as text: byte {problem.start} is not {encoding}, so this is no {kind}"
         raise FileProblem(str(path), [Problem("", f"{message}; save it as CSV UTF-8")]) from problem

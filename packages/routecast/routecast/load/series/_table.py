@@ -56,11 +56,11 @@ SERIES_UNITS_TEXT = '"bit/s", "Mbit/s", "byte/s", "bit per step", "byte per step
 _PER_STEP = re.compile(r"(?P<unit>[A-Za-z]+)\s*(?:/|per)\s*step", re.IGNORECASE)
 _COUNTER = re.compile(r"(?:octets?|bytes?)\s*counter\s*(?P<bits>32|64)", re.IGNORECASE)
 _NAMED_BITS = re.compile(
-    r"(?<![A-Za-z])(?P<prefix>[kmgtKMGT]?)(?:(?i:bits?)(?i:\s*/\s*|[ _]?per[ _]?)(?i:s|sec|seconds?)"
+    r"(?<![A-Za-z])(?P<prefix>(?:[kmgtKMGT]i?)?)(?:(?i:bits?)(?i:\s*/\s*|[ _]?per[ _]?)(?i:s|sec|seconds?)"
     r"|b(?:/s|ps))(?![A-Za-z])"
 )
 _NAMED_BYTES = re.compile(
-    r"(?<![A-Za-z])(?P<prefix>[kmgtKMGT]?)(?:(?i:bytes?|octets?)(?i:\s*/\s*|[ _]?per[ _]?)(?i:s|sec|seconds?)"
+    r"(?<![A-Za-z])(?P<prefix>(?:[kmgtKMGT]i?)?)(?:(?i:bytes?|octets?)(?i:\s*/\s*|[ _]?per[ _]?)(?i:s|sec|seconds?)"
     r"|B/s|Bps)(?![A-Za-z])"
 )
 _NAMED_COUNTER = re.compile(
@@ -69,6 +69,9 @@ _NAMED_COUNTER = re.compile(
     re.IGNORECASE,
 )
 _PREFIX = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+_PREFIX |= {f"{prefix}i": 1024.0**power for power, prefix in enumerate("kmgt", 1)}
+_SYSSTAT = re.compile(r"[rt]x(?P<unit>kB|byt)/s")
+"""sar(1): kilobytes of 1024 bytes."""
 
 
 @value
@@ -128,11 +131,15 @@ def unit_in_name(name: str) -> SeriesUnit | None:
     if counter:
         width = 64 if counter["wide"] or counter["total"] else 32
         return SeriesUnit(bits=8.0, per="counter", counter_bits=width, text=f"a {width}-bit counter of bytes")
+    of_sar = _SYSSTAT.search(name)
+    if of_sar:
+        kilo = of_sar["unit"] == "kB"
+        return SeriesUnit(bits=8192.0 if kilo else 8.0, per="second", text="KiB/s" if kilo else "byte/s")
     for pattern, bits, unit in ((_NAMED_BITS, 1.0, "bit/s"), (_NAMED_BYTES, 8.0, "byte/s")):
         match = pattern.search(name)
         if match:
             prefix = match["prefix"].lower()
-            text = f"{prefix if prefix in ('', 'k') else prefix.upper()}{unit}"
+            text = f"{prefix if prefix in ('', 'k') else prefix.capitalize()}{unit}"
             return SeriesUnit(bits=bits * _PREFIX[prefix], per="second", text=text)
     return None
 

@@ -19,13 +19,13 @@ from routecast.quantity.schema import field, value
 
 __all__ = [
     "MISSING",
-    "TIME_NAMES",
     "Chosen",
     "chosen_columns",
     "direction",
     "energy_columns",
     "is_amount_of_interval",
     "is_number",
+    "is_time_title",
     "is_traffic_of_direction",
     "number",
     "time_index",
@@ -33,7 +33,20 @@ __all__ = [
 
 MISSING = ("", "na", "n/a", "nan", "-nan", "null", "none", "-", "undefined")
 
-TIME_NAMES = ("time", "timestamp", "date", "datetime", "date_time", "ts", "time_s", "epoch", "_time")
+_TIME_NAMES = ("time", "timestamp", "date", "datetime", "date_time", "ts", "time_s", "epoch", "_time")
+_TIME_TITLES = (
+    "@timestamp",
+    "date time",
+    "date/time",
+    "datum",
+    "zeit",
+    "zeitstempel",
+    "uhrzeit",
+    "horodatage",
+    "fecha",
+    "hora",
+)
+_TIME_WORDS = re.compile(r"(?:time|timestamp|epoch|date)(?:[_ (]*(?:n|u|µ|m)?s(?:ec(?:ond)?s?)?\)?)?", re.IGNORECASE)
 _INTERVAL_NAMES = (
     *("start", "start_time", "starttime", "first", "first_seen", "t_first", "ts", "time_start", "interval_start"),
     *("stamp_inserted", "timeslot", "bucket", "date first seen"),
@@ -45,12 +58,19 @@ _AMOUNT_NAMES = re.compile(
     re.IGNORECASE,
 )
 _DIRECTION_LABEL = re.compile(r"[{,]\s*(?:direction|dir|way)=\"([^\"{]{1,100})\"", re.IGNORECASE)
-_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_WORDS = re.compile(r"[A-ZÄÖÜÉ]?[a-zäöüßéèêóíç]+|[A-ZÄÖÜÉ]+(?![a-z])|\d+")
 _IN = frozenset({"in", "rx", "receive", "received", "inbound", "input", "ingress", "incoming", "download", "ibyt"})
 _OUT = frozenset({"out", "tx", "transmit", "transmitted", "sent", "outbound", "output", "egress", "outgoing"})
 _OUT = _OUT | {"upload", "obyt"}
+_IN = _IN | {"eingehend", "eingehender", "empfangen", "entrant", "entrée", "reçu", "entrante", "entrada", "recibido"}
+_OUT = _OUT | {"ausgehend", "ausgehender", "gesendet", "sortant", "sortie", "émis", "saliente", "salida", "enviado"}
 _OF_RRD = {"ds0": "in", "ds1": "out", "inoctets": "in", "outoctets": "out", "ifinoctets": "in", "ifoutoctets": "out"}
-_EXTREMES = frozenset({"max", "maximum", "min", "minimum", "peak", "percentile", "th", "total", "sum", "last", "avg"})
+_EXTREMES = (
+    frozenset({"avg", "average", "mean"}),
+    frozenset({"total", "sum", "last", "current", "raw", "gesamt"}),
+    frozenset({"max", "maximum", "min", "minimum", "peak", "percentile", "th"}),
+)
+"""Words of columns of which others are the plain ones, the better ones first."""
 _NO_TRAFFIC = frozenset(
     {
         "packets",
@@ -99,8 +119,15 @@ def time_index(table: SeriesTable, time_column: str | None) -> int:
     if time_column is not None:
         return column_index(table, time_column, "time_column")
     lower = [name.lower() for name in table.names]
-    names = (*TIME_NAMES, *_INTERVAL_NAMES)
-    return next((lower.index(name) for name in names if name in lower), 0)
+    names = (*_TIME_NAMES, *_TIME_TITLES, *_INTERVAL_NAMES)
+    named = next((lower.index(name) for name in names if name in lower), None)
+    return named if named is not None else next((at for at, name in enumerate(lower) if _TIME_WORDS.fullmatch(name)), 0)
+
+
+def is_time_title(name: str) -> bool:
+    """Return whether the title of a column says that it has times."""
+    lower = name.lower()
+    return lower in _TIME_NAMES or lower in _TIME_TITLES or _TIME_WORDS.fullmatch(lower) is not None
 
 
 def direction(name: str) -> str:
@@ -120,6 +147,7 @@ def direction(name: str) -> str:
     if plain.strip().lower() in _OF_RRD:
         return _OF_RRD[plain.strip().lower()]
     plain = re.sub(r"\(in |\bin (?=[kMGT]?(?:bits?|bytes?|octets?)\))", "(", plain)
+    plain = re.sub(r"\b([rt]x)(?=kB/s|byt/s)", r"\1 ", plain)
     words = {word.lower() for word in _WORDS.findall(plain)}
     inward, outward = bool(words & _IN), bool(words & _OUT)
     return "in" if inward and not outward else "out" if outward and not inward else ""
@@ -228,14 +256,22 @@ def _words(name: str) -> set[str]:
 
 def _without_doubles(table: SeriesTable, candidates: Sequence[int], stated: dict[int, SeriesUnit | None]) -> list[int]:
     """Leave out extremes and totals beside what they are of, and 32-bit counters beside those of 64 bits."""
-    plain = [i for i in candidates if table.names[i].endswith("_total") or not _words(table.names[i]) & _EXTREMES]
-    columns = list(plain or candidates)
+    ranks = {index: _rank(table.names[index]) for index in candidates}
+    columns = [index for index in candidates if ranks[index] == min(ranks.values())]
     units = [unit for index in columns if (unit := stated[index]) is not None]
     if {unit.counter_bits for unit in units if unit.per == "counter"} == {32, 64}:
         columns = [i for i in columns if (unit := stated[i]) is None or unit.counter_bits == 64]
     if len({unit.per for unit in units}) > 1:
         columns = [i for i in columns if (unit := stated[i]) is None or unit.per != "counter"]
     return columns
+
+
+def _rank(name: str) -> int:
+    """Return 0 for the name of a plain value, and more for means, totals and extremes beside it."""
+    if name.endswith("_total"):
+        return 0
+    words = _words(name)
+    return next((rank for rank in reversed(range(len(_EXTREMES))) if words & _EXTREMES[rank]), -1) + 1
 
 
 def _sum_rule(table: SeriesTable, columns: Sequence[int]) -> str:

@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from routecast.errors import FileProblem, Problem
 from routecast.load.series._table import SeriesTable, shortened
+from routecast.load.series.columns import MISSING, is_number
 from routecast.load.series.formats import tool_table
 from routecast.load.series.long import in_columns, influx_table
-from routecast.quantity.bounded_file import read_parquet, read_text
+from routecast.load.series.numbers import with_plain_numbers
+from routecast.load.series.times import parse_time
+from routecast.quantity.bounded_file import read_parquet
+from routecast.quantity.table_file import read_table_text
 
 __all__ = ["read_series_table"]
 
 _NOTE = "# note:"
 _MAX_BYTES = 500_000_000
 _HEAD_LINE = re.compile(r"\ufeff?\"?(?:Title|Vertical Label|Start Date|Graph ID|Host ID|Step)\s*:", re.IGNORECASE)
-_DECIMAL_COMMA = re.compile(r"[-+]?\d+,(\d+)(?:[eE][-+]?\d+)?(?:\s*[A-Za-z/]+)?$")
+_DAY = re.compile(
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2})|\d{1,2}[- ][A-Za-z]{3}[- ]\d{4}"
+)
+_CLOCK = re.compile(r"\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:\s*[AaPp]\.?[Mm]\.?)?")
+_LEAST_SINCE_1970_S = 1e8
+"""March 1973: a smaller number may as well be a rate."""
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_MAX_SUMMARY_ROWS = 8
 _DATE_TITLES = frozenset({"date", "time", "datetime", "timestamp"})
 _LABEL_UNIT = re.compile(
     r"(?<![A-Za-z])(?P<prefix>kilo|mega|giga|[kMG])?(?P<unit>bits?|bytes?|octets?|b|B)"
@@ -31,22 +44,25 @@ _PREFIXES = {"": "", "k": "k", "kilo": "k", "m": "M", "mega": "M", "g": "G", "gi
 def read_series_table(path: Path) -> SeriesTable:
     """Read a CSV file (comma, semicolon or tab), a Parquet file, or a file of a monitoring tool.
 
-    Lines that begin with ``#`` are skipped, except that the text after ``# note:`` becomes a note. Trailing empty
-    columns are omitted. If the header has more commas than the rows, the surplus belongs to the name of the last
-    column, because some archives do not quote their titles.
+    Lines that begin with ``#`` are skipped, except that the text after ``# note:`` becomes a note, and that the last
+    one may have the titles. Trailing empty columns, empty rows and sums at the end are omitted. If the header has more
+    commas than the rows, the surplus belongs to the name of the last column, because some archives do not quote their
+    titles.
 
     Raises FileProblem: the file cannot be read, is empty, has no rows, or rows of different lengths.
     """
     if path.suffix.lower() in {".parquet", ".pq"}:
         return in_columns(_parquet(path))
-    text = read_text(path, kind="traffic series", max_file_bytes=_MAX_BYTES)
+    text = read_table_text(path, kind="traffic series", max_file_bytes=_MAX_BYTES)
     return tool_table(str(path), text) or influx_table(str(path), text) or in_columns(_csv(path, text))
 
 
 def _csv(path: Path, text: str) -> SeriesTable:
     lines = text.splitlines()
-    numbered = [(n, line) for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]
-    if numbered and re.fullmatch(r"sep=[,;\t]", numbered[0][1].strip()):  # written for Excel
+    numbered = _with_commented_titles(
+        [(n, line) for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")], lines
+    )
+    if numbered and re.fullmatch(r"sep=[,;\t]", numbered[0][1].strip().strip('"')):  # written for Excel
         numbered.pop(0)
     head: dict[str, str] = {}
     if numbered and _HEAD_LINE.match(numbered[0][1]):
@@ -61,11 +77,20 @@ def _csv(path: Path, text: str) -> SeriesTable:
     title, sample = numbered[0][1], numbered[min(1, len(numbered) - 1)][1]
     delimiter = max(",;\t", key=lambda sign: (sample.count(sign), title.count(sign)))
     try:
-        parsed = [[field.strip() for field in row] for row in csv.reader((t for _, t in numbered), delimiter=delimiter)]
+        if delimiter in sample or delimiter in title:
+            cells = list(csv.reader((line for _, line in numbered), delimiter=delimiter))
+        else:
+            cells = [line.split() if _is_spaced(sample) else [line] for _, line in numbered]
+        parsed = [[field.strip() for field in row] for row in cells]
     except csv.Error as problem:
         raise FileProblem(str(path), [Problem("", f"cannot be read as CSV: {problem}")]) from problem
     if len(parsed) != len(numbered):
         raise FileProblem(str(path), [Problem("", "has a quoted field of several lines: a series has none")])
+    if len(parsed) > 1 and _is_sample(parsed[0]):
+        parsed.insert(0, ["time", *(f"column {number}" for number in range(2, len(parsed[0]) + 1))])
+        numbered.insert(0, (0, ""))
+    kept = [index for index, row in enumerate(parsed) if index == 0 or any(row)]
+    numbered, parsed = [numbered[index] for index in kept], [parsed[index] for index in kept]
     header, rows = parsed[0], parsed[1:]
     if not rows:
         raise FileProblem(str(path), [Problem("", "has a header and no samples")])
@@ -81,32 +106,96 @@ def _csv(path: Path, text: str) -> SeriesTable:
     ]
     if problems:
         raise FileProblem(str(path), shortened(problems))
-    if delimiter != ",":
-        rows = _with_decimal_points(rows, len(header))
+    rows, assumed = with_plain_numbers([row[: len(header)] for row in rows], has_commas=delimiter == ",")
+    header, rows = _with_whole_times(header, rows)
+    if header[:3] == ["hostname", "interval", "timestamp"]:
+        rows = _begun_at(rows, ends_at=2, length_at=1)
+    places = [f"line {line}" for line, _ in numbered[1:]]
+    ends = _count_without_time(rows)
+    notes = [line.removeprefix(_NOTE).strip() for line in lines if line.startswith(_NOTE)]
+    notes += [assumed] if assumed else []
+    if ends:
+        notes.append(f'{ends} rows at the end without a time, first "{rows[-ends][0][:40]}": left out')
+        rows, places = rows[:-ends], places[:-ends]
     return SeriesTable(
         path=str(path),
         names=tuple(header),
-        rows=tuple(tuple(row[: len(header)]) for row in rows),
-        places=tuple(f"line {line}" for line, _ in numbered[1:]),
-        notes=tuple(line.removeprefix(_NOTE).strip() for line in lines if line.startswith(_NOTE)),
+        rows=tuple(map(tuple, rows)),
+        places=tuple(places),
+        notes=tuple(notes),
         **_from_head(head, header),
     )
 
 
-def _with_decimal_points(rows: list[list[str]], width: int) -> list[list[str]]:
-    """Return rows with points for decimal commas, in columns where some comma cannot separate thousands."""
-    decimal = {
-        index
-        for index in range(width)
-        if any((match := _DECIMAL_COMMA.match(row[index])) and len(match[1]) != 3 for row in rows)
-    }
-    return [
-        [
-            cell.replace(",", ".") if index in decimal and _DECIMAL_COMMA.match(cell) else cell
-            for index, cell in enumerate(row)
-        ]
-        for row in rows
-    ]
+def _with_commented_titles(numbered: list[tuple[int, str]], lines: Sequence[str]) -> list[tuple[int, str]]:
+    """Return the lines with the titles, which gnuplot's files and ``sadf -d`` have in a comment above the samples."""
+    if not numbered or numbered[0][0] < 2 or not lines[numbered[0][0] - 2].startswith("#"):
+        return numbered
+    number, first = numbered[0]
+    titles = lines[number - 2].lstrip("# \t")
+    for sign in (";", "\t", ",", None):
+        cells = [cell.strip() for cell in first.split(sign)]
+        if len(cells) > 1 and len(titles.split(sign)) == len(cells) and any(map(_is_time, cells[:3])):
+            return [(number - 1, titles), *numbered]
+    return numbered
+
+
+def _is_spaced(sample: str) -> bool:
+    cells = sample.split()
+    return len(cells) > 1 and _is_time(cells[0]) and all(_is_number_or_clock(cell) for cell in cells[1:])
+
+
+def _is_number_or_clock(cell: str) -> bool:
+    return cell.lower() in MISSING or is_number(cell) or _CLOCK.fullmatch(cell) is not None
+
+
+def _is_time(cell: str) -> bool:
+    """Return whether a cell is a date, or seconds (or less) since 1970 that are no small number."""
+    try:
+        parse_time(cell)
+    except (ValueError, OverflowError):
+        return False
+    return not is_number(cell) or float(cell) >= _LEAST_SINCE_1970_S
+
+
+def _is_sample(row: Sequence[str]) -> bool:
+    """Return whether the first row is a sample already, so that the file has no titles."""
+    return len(row) > 1 and _is_time(row[0]) and all(_is_number_or_clock(cell) for cell in row[1:])
+
+
+def _with_whole_times(header: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """Return the columns with one of times, where the file has dates and times of day in columns beside each other."""
+    for at in range(min(len(rows[0]) - 1, 3)):
+        if all(_DAY.fullmatch(row[at]) and _CLOCK.fullmatch(row[at + 1]) for row in rows):
+            rows = [[*row[:at], f"{row[at]} {row[at + 1]}", *row[at + 2 :]] for row in rows]
+            return [*header[:at], "time", *header[at + 2 :]], rows
+    return header, rows
+
+
+def _begun_at(rows: list[list[str]], *, ends_at: int, length_at: int) -> list[list[str]]:
+    """Return rows with the begin of their intervals; ``sadf -d`` states the ends and the lengths in seconds."""
+    begun = []
+    for row in rows:
+        try:
+            begin = parse_time(row[ends_at]) - timedelta(seconds=float(row[length_at]))
+        except (ValueError, OverflowError):
+            begun.append(row)
+            continue
+        begun.append([*row[:ends_at], begin.isoformat(sep=" "), *row[ends_at + 1 :]])
+    return begun
+
+
+def _count_without_time(rows: Sequence[Sequence[str]]) -> int:
+    """Return how many rows at the end are sums or means, with words in place of a time."""
+    if not rows or not rows[0] or not _is_time(rows[0][0]):
+        return 0
+    ends = 0
+    while ends < min(_MAX_SUMMARY_ROWS, len(rows) - 1):
+        cell = rows[-1 - ends][0]
+        if not _WORD.match(cell) or cell.lower() in MISSING or _is_time(cell):
+            break
+        ends += 1
+    return ends
 
 
 def _without_head(path: str, numbered: list[tuple[int, str]]) -> tuple[list[tuple[int, str]], dict[str, str]]:

@@ -9,6 +9,7 @@ MRTG log               mrtg-logfile(1): bytes per second in and out, newest firs
 ``rrdtool xport``      rrdxport(1): as fetch, as XML or JSON, with the legends as names
 Prometheus JSON        HTTP API, range queries: a matrix of series with labels and pairs of time and value
 Prometheus text        exposition formats: metric, labels, value, and the time in milliseconds (OpenMetrics: seconds)
+``sar -n DEV``         sar(1): means of the interval that ends at each time of day; kilobytes of 1024 bytes
 ``promtool query``     ``range``: a line ``METRIC{LABELS} =>`` for each series, then lines ``VALUE @[SECONDS]``
 =====================  ================================================================================================
 
@@ -22,13 +23,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC
+from datetime import UTC, timedelta
 from itertools import pairwise
 from typing import Any
 
 from routecast.errors import FileProblem, Problem
 from routecast.load.series._table import SeriesTable, shortened, unit_in_name
 from routecast.load.series.columns import is_traffic_of_direction
+from routecast.load.series.documents import LabelledSeries, series_of_document
 
 __all__ = ["device_of", "series_name", "tool_table"]
 
@@ -52,6 +54,7 @@ _STREAM_HEAD = re.compile(
     r"(?P<name>[a-zA-Z_:][\w:]*)?\s*(?:\{(?P<labels>(?:[^\"}]|\"(?:[^\"\\]|\\.)*\")*)\})?\s*=>\s*(?P<instant>\S.*)?"
 )
 _STREAM_SAMPLE = re.compile(rf"\s*(?P<value>{_NUMBER}|[+-]Inf)\s+@\[(?P<time>\d{{1,12}}(?:\.\d{{1,9}})?)\]\s*")
+_SAR_DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}/\d{1,2}/\d{2,4}|\d{1,2}\.\d{1,2}\.\d{4}")
 _COMMENT_TIME = re.compile(r"#\s*(?:time|scraped(?: at)?)\s*[:=]?\s*(\S.*)", re.IGNORECASE)
 _OF_INTEREST = re.compile(r"joule|energy|watts?(?:_|$)|octets|bytes_total$|bits|^power", re.IGNORECASE)
 _DEVICE_LABELS = frozenset(
@@ -74,6 +77,8 @@ def tool_table(path: str, text: str) -> SeriesTable | None:
         return _xport_xml(path, text)
     if start in ("{", "[") and (document := _json(path, text)) is not None:
         return _of_document(path, document)
+    if first.startswith("Linux ") and "IFACE" in text[:100_000]:
+        return _sar(path, text)
     lines = text.splitlines()
     filled = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
     if len(filled) > 1 and _MRTG_HEAD.fullmatch(filled[0][1]) and _MRTG_LINE.fullmatch(filled[1][1]):
@@ -319,7 +324,11 @@ def _json(path: str, text: str) -> Any:
             fault = problem
     if _is_sample(text.lstrip().splitlines()[0]):
         return None
-    raise FileProblem(path, [Problem("", f"begins like JSON and is none: {str(fault)[:120]}")])
+    lines = [line for line in text.splitlines() if line.strip()]
+    try:
+        return [json.loads(line) for line in lines] if len(lines) > 1 else json.loads(text)
+    except (ValueError, RecursionError):
+        raise FileProblem(path, [Problem("", f"begins like JSON and is none: {str(fault)[:120]}")]) from None
 
 
 def _of_document(path: str, document: object) -> SeriesTable:
@@ -328,6 +337,8 @@ def _of_document(path: str, document: object) -> SeriesTable:
     if isinstance(document, dict) and document.get("status") == "error":
         message = f"is an error of Prometheus: {str(document.get('error'))[:200]}"
         raise FileProblem(path, [Problem("", message)])
+    if (other := series_of_document(path, document)) is not None:
+        return _of_series(path, *other)
     data = document.get("data", document) if isinstance(document, dict) else document
     kind = data.get("resultType", "matrix") if isinstance(data, dict) else "matrix"
     result = data.get("result") if isinstance(data, dict) else data
@@ -339,7 +350,10 @@ def _of_document(path: str, document: object) -> SeriesTable:
         or not result
         or not all(isinstance(part, dict) and "values" in part for part in result)
     ):
-        message = "is JSON, but neither a range query of Prometheus (data.result[].values) nor of rrdtool xport"
+        message = (
+            "is JSON, but none of Prometheus (query_range), rrdtool xport, InfluxDB, VictoriaMetrics, Zabbix, vnStat "
+            "or CloudWatch: write it as CSV with a time and a rate in a row"
+        )
         raise FileProblem(path, [Problem("", message)])
     series = []
     for number, part in enumerate(result, 1):
@@ -383,10 +397,7 @@ def _text_value(value: object) -> str:
     return "" if math.isnan(number) else str(value)
 
 
-_Series = tuple[str, Mapping[str, str], Mapping[float, str]]
-
-
-def _of_series(path: str, format_name: str, series: Sequence[_Series]) -> SeriesTable:
+def _of_series(path: str, format_name: str, series: Sequence[LabelledSeries]) -> SeriesTable:
     """Return the table of labelled series over the union of their times."""
     loops = [part for part in series if _interface(part[1]) in _NOT_TRAFFIC]
     series = [part for part in series if part not in loops] or series
@@ -417,7 +428,7 @@ def series_name(name: str, labels: Mapping[str, str], shared: set[tuple[str, str
 
 
 def _interface(labels: Mapping[str, str]) -> str:
-    return next((labels[key] for key in ("device", "interface", "ifName", "ifDescr") if key in labels), "")
+    return next((labels[key] for key in ("device", "interface", "iface", "ifName", "ifDescr") if key in labels), "")
 
 
 def device_of(labels: Mapping[str, str]) -> str:
@@ -462,7 +473,7 @@ def _exposition(path: str, lines: Sequence[tuple[int, str]]) -> SeriesTable:
             stamped.setdefault(key, {})[clock or 0.0] = value
     if not stamped:
         raise FileProblem(path, [Problem("", "is of the Prometheus text format, without traffic, energy or watts")])
-    series: list[_Series] = []
+    series: list[LabelledSeries] = []
     for (name, text), samples in stamped.items():
         labels = dict(_LABEL.findall(text))
         known = {time: "" if "nan" in value.lower() else value for time, value in samples.items()}
@@ -493,6 +504,54 @@ def _streams(path: str, text: str) -> SeriesTable:
             message = f'is no sample of promtool, "VALUE @[SECONDS]": "{line.strip()[:60]}"'
             raise FileProblem(path, [Problem(f"line {number}", message)])
     return _of_series(path, "promtool query range", series)
+
+
+def _sar(path: str, text: str) -> SeriesTable:
+    """Return the table of the interfaces in the output of ``sar -n DEV``, whose first line has the date."""
+    from routecast.load.series.times import parse_time
+
+    lines = [(number, line.split()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    dates = [cell for cell in lines[0][1] if _SAR_DATE.fullmatch(cell)]
+    if not dates:
+        raise FileProblem(path, [Problem("line 1", "is output of sar whose first line has no date: keep that line")])
+    try:
+        day = parse_time(dates[0])
+    except ValueError as problem:
+        raise FileProblem(path, [Problem("line 1", str(problem))]) from problem
+    series: dict[tuple[str, str], dict[float, str]] = {}
+    titles: list[str] = []
+    before_s, instants = -1.0, list[float]()
+    for number, cells in lines[1:]:
+        is_half = len(cells) > 1 and cells[1] in ("AM", "PM")
+        clock, values = " ".join(cells[: 1 + is_half]), cells[1 + is_half :]
+        if not re.match(r"\d{1,2}:\d{2}:\d{2}", clock) or (values and "RESTART" in values[0]) or "LINUX" in cells:
+            continue
+        if values and "IFACE" in values:
+            titles = values
+            continue
+        if len(values) != len(titles) or "IFACE" not in titles:
+            continue
+        try:
+            time = parse_time(f"{day:%Y-%m-%d} {clock}" if not is_half else f"{day:%m/%d/%Y} {clock}")
+        except ValueError as problem:
+            raise FileProblem(path, [Problem(f"line {number}", str(problem))]) from problem
+        time_s = time.replace(tzinfo=UTC).timestamp()
+        if time_s < before_s - _DAY_S / 2:  # after midnight
+            day += timedelta(days=1)
+            time_s += _DAY_S
+        before_s = time_s
+        instants += [time_s] if not instants or time_s != instants[-1] else []
+        row = dict(zip(titles, values, strict=True))
+        for title in row.keys() & {"rxkB/s", "txkB/s", "rxbyt/s", "txbyt/s"}:
+            series.setdefault((title, row["IFACE"]), {})[time_s] = row[title]
+    if len(instants) < 2:
+        raise FileProblem(path, [Problem("", "is output of sar -n DEV with fewer than two times: record more")])
+    step_s = Counter(later - earlier for earlier, later in pairwise(instants)).most_common(1)[0][0]
+    begun = [
+        (title, {"iface": interface}, {time_s - step_s: value for time_s, value in samples.items()})
+        for (title, interface), samples in sorted(series.items())
+    ]
+    return _of_series(path, "output of sar -n DEV", begun)
 
 
 def _is_of_interest(name: str, labels: str) -> bool:

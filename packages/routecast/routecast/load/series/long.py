@@ -22,7 +22,7 @@ from dataclasses import replace
 
 from routecast.errors import FileProblem, Problem
 from routecast.load.series._table import SeriesTable
-from routecast.load.series.columns import MISSING, TIME_NAMES, is_amount_of_interval, is_number
+from routecast.load.series.columns import MISSING, is_amount_of_interval, is_number, is_time_title, time_index
 from routecast.load.series.formats import device_of, series_name
 
 __all__ = ["in_columns", "influx_table"]
@@ -30,11 +30,12 @@ __all__ = ["in_columns", "influx_table"]
 _NAMES = frozenset({"series", "metric", "name", "_field", "field", "legend", "target", "label"})
 _VALUES = frozenset({"value", "_value", "values", "val", "mean", "avg", "average", "last", "mean_value"})
 _LABEL_NAMES = re.compile(
-    r"(?:if_?)?index|ports?|vlan|(?:item|port|device|interface|sensor)_?id|interface|device|host(?:name)?|instance|node",
+    r"(?:if_?)?index|i(?:f|face|fname|fdescr)|ports?|vlan|(?:item|port|device|interface|sensor)_?id|interface|device|host(?:name)?|instance|node",
     re.IGNORECASE,
 )
 _OF_QUERY = frozenset({"", "result", "table", "_start", "_stop"})
 """Columns of InfluxDB that say something about the query."""
+_NO_LOOP = "traffic of the loopback interface lo is left out"
 _MAX_SERIES = 5_000
 _MAX_CELLS = 20_000_000
 
@@ -87,8 +88,10 @@ def in_columns(table: SeriesTable) -> SeriesTable:
     Raises FileProblem: the table has too many series.
     """
     lower = [name.lower() for name in table.names]
-    time_at = next((lower.index(name) for name in TIME_NAMES if name in lower), None)
-    if time_at is None or any(is_amount_of_interval(table, index, time_at) for index in range(len(lower))):
+    time_at = time_index(table, None)
+    if not is_time_title(table.names[time_at]) or any(
+        is_amount_of_interval(table, index, time_at) for index in range(len(lower))
+    ):
         return table
     others = [index for index in range(len(lower)) if index != time_at]
     labels = [index for index in others if _is_label(table, index)]
@@ -142,7 +145,7 @@ def _without_states(table: SeriesTable, labels: Sequence[int], time_at: int) -> 
         states: dict[tuple[str, ...], set[str]] = {}
         for row in table.rows:
             states.setdefault(tuple(row[at] for at in rest), set()).add(row[index])
-        if len(rows) == len(table.rows) and any(len(found) > 1 for found in states.values()):
+        if len(rows) == len(table.rows) and any(len(texts) > 1 for texts in states.values()):
             kept = rest
     return kept
 
@@ -163,6 +166,8 @@ def _pivoted(table: SeriesTable, time_at: int, labels: Sequence[int], values: Se
         for index in values:
             cells[group, index] = row[index] if row[index] else "null"
     filled = {column for cells in samples.values() for column, text in cells.items() if text.lower() not in MISSING}
+    loops = {group for group in groups if "lo" in group}
+    groups = {group: None for group in groups if group not in loops} or groups
     columns = [(group, index) for index in values for group in groups if (group, index) in filled]
     named = [_named(table, labels, group, index, is_alone=len(values) == 1) for group, index in columns]
     shared = set.intersection(*(set(part.items()) for _, part in named))
@@ -173,6 +178,7 @@ def _pivoted(table: SeriesTable, time_at: int, labels: Sequence[int], values: Se
         names=(table.names[time_at], *unique),
         rows=tuple((time, *(cells.get(column, "") for column in columns)) for (time, _), cells in samples.items()),
         places=tuple(places[key] for key in samples),
+        notes=(*table.notes, *([_NO_LOOP] if loops - groups.keys() else [])),
         format_name=table.format_name or "CSV with a row for each series and time",
         units=(),
         devices=("", *(device_of(part) for _, part in named)),

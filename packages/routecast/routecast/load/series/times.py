@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise
 from statistics import median_low
 
@@ -19,7 +19,35 @@ _DATE = re.compile(
     r"(?P<one>\d{1,2})(?P<sign>[/.-])(?P<two>\d{1,2})(?P=sign)(?P<year>\d{4}|\d{2})"
     r"(?:,?[ T]+(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.\d+)?)?\s*(?P<half>[AaPp]\.?[Mm]\.?)?)?"
 )
-_WORDS = ("%b %d, %Y, %I:%M:%S %p", "%b %d, %Y %I:%M %p", "%b %d, %Y, %H:%M:%S", "%b %d, %Y %H:%M", "%d %b %Y %H:%M:%S")
+_DAYS = ("%b %d, %Y", "%b %d %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d/%b/%Y")
+_CLOCKS = ("%H:%M:%S", "%H:%M", "%I:%M:%S %p", "%I:%M %p", "%H:%M:%S.%f")
+_WORDS = (
+    *(f"{day}{sign}{clock}" for day in _DAYS for sign in (" ", ", ") for clock in _CLOCKS),
+    *_DAYS,
+    "%d/%b/%Y:%H:%M:%S",
+    "%b %d %H:%M:%S %Y",
+)
+_WEEKDAY = re.compile(r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6}\.?,?\s+", re.IGNORECASE)
+_ZONE = re.compile(
+    r"\s*(?P<name>\b(?:UTC|GMT|Z|[ECMP][SD]T|CES?T|WES?T|EES?T|MES?Z))?\s*(?P<offset>[+-]\d{2}:?\d{2})?(?:\s*\([^()]{1,60}\))?"
+    r"(?P<year>\s+\d{4})?"
+)
+_ZONE_HOURS = {
+    "UTC": 0,
+    "GMT": 0,
+    "Z": 0,
+    "WET": 0,
+    "WEST": 1,
+    "CET": 1,
+    "CEST": 2,
+    "MEZ": 1,
+    "MESZ": 2,
+    "EET": 2,
+    "EEST": 3,
+}
+_ZONE_HOURS |= {"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7}
+"""Hours before UTC by the name of a zone; those of America are RFC 5322's, section 4.3."""
+_SPAN = re.compile(r"(?P<begin>\S.*\d(?:\s*[AaPp]\.?[Mm]\.?)?)\s+(?:-|–|to)\s+\d.*")
 _SINCE_1970 = ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6), (1e20, 1e9))
 """Numbers below each bound are seconds, milliseconds, microseconds and nanoseconds: each reaches the year 5138."""
 
@@ -34,8 +62,9 @@ def parse_time(text: str, *, is_day_first: bool = False) -> datetime:
     """Read an instant.
 
     ISO 8601, ``20040301-0005``, ``11/28/2026 1:05 PM`` (with ``is_day_first`` ``28/11/2026``), ``28.11.2026 13:05``,
-    ``Nov 28, 2026 1:05 PM``, or seconds, milliseconds, microseconds or nanoseconds since 1970 (seconds since midnight,
-    if small). The offset from UTC is kept for :func:`timeline`.
+    ``Nov 28, 2026 1:05 PM``, ``Sat, 28 Nov 2026 13:05:00 GMT``, ``28-Nov-2026 13:05``, the begin of a span such as
+    ``11/28/2026 1:05 PM - 1:10 PM``, or seconds, milliseconds, microseconds or nanoseconds since 1970 (seconds since
+    midnight, if small). The offset from UTC is kept for :func:`timeline`.
 
     Raises ValueError: the text is not a time.
     """
@@ -52,14 +81,47 @@ def parse_time(text: str, *, is_day_first: bool = False) -> datetime:
         return datetime.fromisoformat(text.replace("/", "-") if "/" in text else text)
     except ValueError:
         pass
-    for form in _WORDS:
-        try:
-            return datetime.strptime(text, form)
-        except ValueError:
-            continue
+    worded = _of_words(text, is_day_first)
+    if worded is not None:
+        return worded
     raise ValueError(
         f'"{text[:40]}" is no time: write 2004-03-01 00:05:00, 20040301-0005, 3/1/2004 12:05 AM, or seconds since 1970'
     )
+
+
+def _of_words(text: str, is_day_first: bool) -> datetime | None:
+    """Return a time with names of months or zones, or the begin of a span; None if the text is none."""
+    span = _SPAN.fullmatch(text)
+    if span and (_DATE.fullmatch(span["begin"]) or ":" in span["begin"]):
+        return parse_time(span["begin"], is_day_first=is_day_first)
+    plain = _WEEKDAY.sub("", text[:100], count=1) if _WEEKDAY.match(text) else text[:100]
+    zone, ending = None, re.search(rf"(?<=[\d.:MmSs]){_ZONE.pattern}$", plain)
+    if ending and (ending["name"] or ending["offset"]):
+        plain = plain[: ending.start()].strip() + (ending["year"] or "")
+        zone = timedelta(hours=_ZONE_HOURS[ending["name"] or "UTC"])
+        if ending["offset"]:
+            sign, digits = ending["offset"][0], ending["offset"][1:].replace(":", "")
+            zone = timedelta(hours=int(digits[:2]), minutes=int(digits[2:])) * (-1 if sign == "-" else 1)
+    time = _without_zone(plain, is_day_first) if zone is not None or plain != text else None
+    for form in () if time else _WORDS:
+        try:
+            time = datetime.strptime(plain, form)
+            break
+        except ValueError:
+            continue
+    if time is None or zone is None or time.tzinfo is not None:
+        return time
+    return time.replace(tzinfo=timezone(zone)) if abs(zone) < timedelta(hours=24) else None
+
+
+def _without_zone(text: str, is_day_first: bool) -> datetime | None:
+    date = _DATE.fullmatch(text)
+    if date:
+        return _of_date(date, is_day_first)
+    try:
+        return datetime.fromisoformat(text.replace("/", "-"))
+    except ValueError:
+        return None
 
 
 def _since_1970(text: str) -> datetime:
@@ -91,7 +153,7 @@ def parse_times(texts: Sequence[str], places: Sequence[str]) -> tuple[list[datet
     The order of day and month follows from the whole column: from a number above 12, or else from the order in which
     the dates follow each other, or else from AM and PM, which US dates have.
     """
-    dates = [date for date in map(_DATE.fullmatch, texts) if date and date["sign"] != "."]
+    dates = [date for date in map(_DATE.match, texts) if date and date["sign"] != "."]
     is_day_first, notes, problems = _order_of_dates(dates)
     times: list[datetime] = []
     for text, place in zip(texts, places, strict=True):
