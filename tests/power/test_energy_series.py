@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tool_series import RANGE_UJ, START_S, exposition, mutated, rapl, watts_at, 
 from routecast.errors import FileProblem, FitProblem
 from routecast.load.series.reading import read_series
 from routecast.power._energy_series import PowerOverTime, read_power_over_time
+from routecast.power.csv_file import read_csv
 from routecast.power.curve import LinearPower
 from routecast.power.fits import fit_file, model_for
 
@@ -139,3 +141,62 @@ def test_parts_of_the_energy_are_not_added_to_their_total(tmp_path: Path) -> Non
     assert power.samples[0].power_w == 90.0
     with pytest.raises(FileProblem, match="kepler_node"):
         read_power_over_time(written(tmp_path, "pods.csv", "time,kepler_pod_cpu_joules_total\n0,0\n60,10\n"))
+
+
+def _load_bps(minute: int) -> float:
+    return 1e7 * (minute % 30 + 1)
+
+
+def _power_w(minute: int) -> float:
+    return 100.0 + 20.0 * _load_bps(minute) / 3e8
+
+
+def _meter(rows: Callable[[int], str], title: str) -> str:
+    return "\n".join([title, *map(rows, range(90))])
+
+
+def _kilowatt_hours() -> str:
+    energies_j = [0.0]
+    for minute in range(90):
+        energies_j.append(energies_j[-1] + 60.0 * _power_w(minute))
+    return _meter(
+        lambda at: f"{60 * at},{1234 + energies_j[at] / 3.6e6:.9f},{_load_bps(at):.0f}", "time,energy_kwh,in_bps"
+    )
+
+
+METERS: dict[str, Callable[[], str]] = {
+    "kilowatt-hours": _kilowatt_hours,
+    "a unit in each cell": lambda: _meter(
+        lambda at: f'"{60 * at}","{_power_w(at):.4f} Watts","{_load_bps(at):.0f}"',
+        '"Timestamp","Instantaneous power reading (Watts)","rx_bps"',
+    ),
+    "decimal commas": lambda: _meter(
+        lambda at: f"{60 * at};{_power_w(at):.4f};{_load_bps(at) / 1e6:.1f}".replace(".", ","),
+        "Zeit;Leistung (W);in Mbit/s",
+    ),
+    "turbostat": lambda: _meter(
+        lambda at: f"{60 * at}.5\t-\t-\t{_power_w(at) - 5:.4f}\t5.0\t{_load_bps(at)}\n{60 * at}.5\t0\t0\t\t\t",
+        "Time_Of_Day_Seconds\tCore\tCPU\tPkgWatt\tRAMWatt\tin_bps",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", METERS)
+def test_meters_of_all_kinds_give_the_line_that_they_measured(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "meter.csv"
+    path.write_text(METERS[name](), encoding="utf-8")
+    over_time = read_power_over_time(path)
+    assert over_time is not None
+    assert over_time.has_load
+    for sample in over_time.samples:
+        assert sample.power_w == pytest.approx(100.0 + 20.0 * sample.load_ratio, rel=1e-3)
+
+
+def test_samples_of_a_german_spreadsheet_are_those_of_commas(tmp_path: Path) -> None:
+    path = tmp_path / "samples.csv"
+    path.write_text("\ufeffload_ratio;power_w\r\n0,0;100,5\r\n1,0;120,5\r\n", encoding="utf-8")
+    table = read_csv(path, kind="table of power samples")
+    assert [(row.number_in("load_ratio"), row.number_in("power_w")) for row in table.rows] == [
+        (0.0, 100.5),
+        (1.0, 120.5),
+    ]

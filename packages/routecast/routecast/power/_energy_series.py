@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -20,14 +21,14 @@ from statistics import fmean, median
 from routecast.errors import FileProblem, Problem
 from routecast.load.series import SeriesTable, SeriesUnit, shortened
 from routecast.load.series.columns import MISSING as MISSING_TEXTS
-from routecast.load.series.columns import Chosen, chosen_columns, energy_columns, number, time_index
+from routecast.load.series.columns import Chosen, chosen_columns, energy_columns, is_time_title, number, time_index
 from routecast.load.series.files import read_series_table
 from routecast.load.series.formats import tool_table
 from routecast.load.series.times import parse_times, timeline
 from routecast.power._load_samples import LoadSample
 from routecast.quantity import format_bps
-from routecast.quantity.bounded_file import read_text
 from routecast.quantity.schema import field, value
+from routecast.quantity.table_file import read_table_text
 
 __all__ = ["PowerOverTime", "read_power_over_time"]
 
@@ -40,16 +41,17 @@ _PLAUSIBLE_RATIO = 1.5
 _MAX_GROUPS = 50
 """Most groups of samples by load: a fit that leaves each out in turn takes the square of their number."""
 _KINDS = (
-    ("platform", re.compile(r"platform|psys", re.IGNORECASE)),
-    ("dram", re.compile(r"dram", re.IGNORECASE)),
-    ("gpu", re.compile(r"gpu", re.IGNORECASE)),
+    ("platform", re.compile(r"platform|psys|SysWatt", re.IGNORECASE)),
+    ("dram", re.compile(r"dram|RAMWatt", re.IGNORECASE)),
+    ("gpu", re.compile(r"gpu|GFXWatt", re.IGNORECASE)),
     ("package", re.compile(r"package|pkg", re.IGNORECASE)),
-    ("core", re.compile(r"core|pp[01]|rapl:\d+:\d+", re.IGNORECASE)),
+    ("core", re.compile(r"core|CorWatt|pp[01]|rapl:\d+:\d+", re.IGNORECASE)),
     ("package", re.compile(r"energy_uj", re.IGNORECASE)),
 )
 _PART = re.compile(r"_(?:container|pod|process|vm)_")
 _SHARE = re.compile(r"_(?:active|idle)_(?:joules|watts)")
 _TABLE_COLUMNS = frozenset({"load_ratio", "rate_pps", "class", "path", "plugged", "device"})
+_UNIT_IN_CELL = re.compile(r"(?<=\d)\s*(?:[Ww]atts?|W|[Jj]oules?|J|kWh|Wh)$")
 _CLOCK_NAMES = re.compile(r"time|date|epoch|^ts$", re.IGNORECASE)
 
 
@@ -75,21 +77,38 @@ def read_power_over_time(path: str | Path) -> PowerOverTime | None:
     file = Path(path)
     if not file.is_file() or file.suffix.lower() in {".yml", ".yaml", ".parquet", ".pq"}:
         return None
-    table = tool_table(str(path), read_text(file, kind="series of power", max_file_bytes=_MAX_BYTES))
+    table = tool_table(str(path), read_table_text(file, kind="series of power", max_file_bytes=_MAX_BYTES))
     is_tool = table is not None
     try:
         table = table or read_series_table(file)
     except FileProblem:  # the reader of tables of samples names its faults
         return None
+    table = _of_machine(table)
     energy, power = energy_columns(table)
     names = {name.lower() for name in table.names}
-    is_timed = any(_CLOCK_NAMES.search(name) for name in table.names)
+    is_timed = any(_CLOCK_NAMES.search(name) or is_time_title(name) for name in table.names)
     if not is_tool and (names & _TABLE_COLUMNS or not is_timed or not (energy or power)):
         return None
     if not energy and not power:
         message = "has no energy in joules and no power in watts: add such columns, or name a table of power samples"
         raise FileProblem(str(path), [Problem("", message)])
     return _power_over_time(table, energy, power)
+
+
+def _of_machine(table: SeriesTable) -> SeriesTable:
+    """Return the rows of the whole machine, which turbostat marks with a dash for the CPU, of those of each CPU."""
+    if "PkgWatt" not in table.names or "CPU" not in table.names:
+        return table
+    at = table.names.index("CPU")
+    kept = [index for index, row in enumerate(table.rows) if row[at] == "-"]
+    if not kept:
+        return table
+    return replace(
+        table,
+        rows=tuple(table.rows[index] for index in kept),
+        places=tuple(table.places[index] for index in kept),
+        format_name="output of turbostat",
+    )
 
 
 def _power_over_time(table: SeriesTable, energy: Mapping[int, float], power: Mapping[int, float]) -> PowerOverTime:
@@ -178,7 +197,8 @@ def _values(table: SeriesTable, order: Sequence[int], index: int, unit: SeriesUn
     for row in order:
         text = table.rows[row][index]
         try:
-            reading = math.nan if text.lower() in MISSING_TEXTS else number(text, unit)
+            plain = text if unit else _UNIT_IN_CELL.sub("", text)
+            reading = math.nan if text.lower() in MISSING_TEXTS else number(plain, unit)
         except ValueError as problem:
             problems.append(Problem(table.places[row], str(problem)))
             continue

@@ -5,8 +5,6 @@ Samples of network gear hold ports in use, traffic and watts, in NetPowerBench's
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,9 +12,9 @@ from pathlib import Path
 
 from routecast.errors import FileProblem, Problem
 from routecast.power.port import Equipped, PortsInUse
-from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import value
+from routecast.quantity.table_file import csv_cells, read_table_text
 
 __all__ = ["COLUMNS", "UNNAMED_DEVICE", "CsvFile", "CsvRow", "PortSample", "read_csv", "read_port_samples", "watts"]
 
@@ -290,25 +288,22 @@ class CsvFile:
 def read_csv(path: str | Path, *, kind: str) -> CsvFile:
     """Read a CSV file with a header; empty lines and those that start with ``#`` are skipped.
 
-    Raises FileProblem: the file cannot be read, is empty, or a row has more or fewer cells than the header.
+    Commas, semicolons or tabs separate the cells; see :mod:`routecast.quantity.table_file`. Raises FileProblem: the
+    file cannot be read, is empty, or a row has more or fewer cells than the header.
     """
-    text = read_text(Path(path), kind=kind, max_file_bytes=100_000_000)
-    lines = csv.reader(io.StringIO(text))
+    text = read_table_text(Path(path), kind=kind, max_file_bytes=100_000_000)
     header: tuple[str, ...] = ()
     rows, problems = [], []
-    try:
-        for cells in lines:
-            if not any(cell.strip() for cell in cells) or cells[0].lstrip().startswith("#"):
-                continue
-            if not header:
-                header = tuple(cell.strip() for cell in cells)
-            elif len(cells) != len(header):
-                message = f"has {len(cells)} cells, the header {len(header)}"
-                problems.append(Problem(f"row {lines.line_num}", message))
-            else:
-                rows.append(CsvRow(number=lines.line_num, cells=dict(zip(header, cells, strict=True))))
-    except csv.Error as error:
-        raise FileProblem(str(path), [Problem(f"row {lines.line_num}", f"is no CSV: {error}")]) from error
+    for number, cells in enumerate(csv_cells(text, name=str(path), comments=False), start=1):
+        if not any(cell.strip() for cell in cells) or cells[0].lstrip().startswith("#"):
+            continue
+        if not header:
+            header = tuple(cell.strip() for cell in cells)
+        elif len(cells) != len(header):
+            message = f"has {len(cells)} cells, the header {len(header)}"
+            problems.append(Problem(f"row {number}", message))
+        else:
+            rows.append(CsvRow(number=number, cells=dict(zip(header, cells, strict=True))))
     if not rows and not problems:
         problems.append(Problem("", f"has no rows: give a {kind}"))
     if len(set(header)) < len(header):

@@ -101,9 +101,14 @@ _CELL_PREFIX = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P":
 }
 _CELL_PREFIX["Ki"] = 1024.0
 _ENERGY = re.compile(
-    r"(?P<micro>energy_uj|energy_u[Jj]|micro_?joules?|_uj\b)|joules?(?:_total)?(?![A-Za-z])|energy_j\b|(?<![A-Za-z])J(?![A-Za-z])"
+    r"(?P<kilowatt_hours>(?<![A-Za-z])k[Ww]h|kilowatt[_ ]?hours?)(?![A-Za-z])"
+    r"|(?P<watt_hours>(?<![A-Za-z])(?:Wh|wh)|watt[_ ]?hours?)"
+    r"(?![A-Za-z])|(?P<micro>energy_uj|energy_u[Jj]|micro_?joules?|_uj\b)|joules?(?:_total)?(?![A-Za-z])|energy_j\b|(?<![A-Za-z])J(?![A-Za-z])"
 )
-_POWER = re.compile(r"(?P<kilo>kW|kilowatts?)(?![A-Za-z])|(?<![A-Za-z])(?:[Ww]atts?|W)(?![A-Za-z])|power_w\b")
+_POWER = re.compile(
+    r"(?P<kilo>kW|kilowatts?)(?![A-Za-z])|(?<![A-Za-z])(?:[Ww]atts?|W)(?![A-Za-z])"
+    r"|power_w\b|(?:Pkg|Cor|GFX|RAM|Sys)Watt\b"
+)
 
 
 @value
@@ -315,7 +320,8 @@ def energy_columns(table: SeriesTable) -> tuple[dict[int, float], dict[int, floa
     for index, name in enumerate(table.names):
         plain = name.split("{")[0]
         if (match := _ENERGY.search(plain)) and "max_energy" not in plain:
-            energy[index] = 1e-6 if match["micro"] else 1.0
+            hours_j = 3.6e6 if match["kilowatt_hours"] else 3600.0 if match["watt_hours"] else 1.0
+            energy[index] = 1e-6 if match["micro"] else hours_j
         elif match := _POWER.search(plain):
             power[index] = 1e3 if match["kilo"] else 1.0
     return energy, power
