@@ -5,15 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 from routecast.errors import FileProblem, ModelProblem, Problem
 from routecast.load.flows import MICROSOFT_KEY, Flow, toeplitz_of_many
+from routecast.load.packet_list import is_packet_list, packet_list
 from routecast.load.trace import RecordedFrames
-from routecast.quantity.bounded_file import read_text
 from routecast.quantity.schema import value
+from routecast.quantity.table_file import read_table_text
 
 __all__ = ["Arrivals", "read_trace"]
 
@@ -73,8 +74,9 @@ class Arrivals:
     ) -> Arrivals:
         """Read a recorded trace: a capture, recognised by its content, or a CSV file.
 
-        The columns of CSV are ``time_s, frame_bytes, flow``, and ``port`` by which the flow enters, if that is known.
-        ``-`` and pipes whose names do not end in ``.csv`` are captures. ``inner``, ``split_mtu``, ``rss_key``: those of
+        The columns of CSV are ``time_s, frame_bytes, flow``, and ``port`` by which the flow enters, if that is known; a
+        list of packets of Wireshark or tshark is read too. ``-`` and pipes whose names do not end in ``.csv``, ``.tsv``
+        or ``.txt`` are captures. ``inner``, ``split_mtu``, ``rss_key``: those of
         :func:`read_capture`.
 
         Raises
@@ -84,7 +86,7 @@ class Arrivals:
         """
         from routecast.load.capture import is_capture
 
-        is_text = str(path) != "-" and Path(path).suffix == ".csv"
+        is_text = str(path) != "-" and Path(path).suffix.lower() in _TEXT_SUFFIXES
         if not is_text or is_capture(path):
             return read_capture(path, inner=inner, split_mtu=split_mtu, rss_key=rss_key)
         return read_trace(path)
@@ -171,6 +173,7 @@ def read_capture(
     return Arrivals.recorded(trace)
 
 
+_TEXT_SUFFIXES = frozenset({".csv", ".tsv", ".txt"})
 _COLUMNS, _PORT = ("time_s", "frame_bytes", "flow"), "port"
 _SAME_COLUMN = dict.fromkeys(("frame", "frames", "frame_size"), "frame_bytes")
 _SHOWN_PROBLEMS = 20
@@ -181,7 +184,8 @@ _LARGEST_BYTES = 500_000_000
 def read_trace(path: str | Path) -> Arrivals:
     """Read arrivals from a CSV file with the columns ``time_s, frame_bytes, flow``.
 
-    Raises FileProblem: the file cannot be read or a line is wrong; up to twenty wrong lines are listed.
+    Lists of packets are read too (:mod:`routecast.load.packet_list`). Raises FileProblem: the file cannot be read or a
+    line is wrong; up to twenty wrong lines are listed.
     """
     path = Path(path)
     times_s: list[float] = []
@@ -189,13 +193,19 @@ def read_trace(path: str | Path) -> Arrivals:
     flows: list[int] = []
     port_of_flow: dict[int, int] = {}
     problems: list[Problem] = []
-    text = read_text(path, kind="trace", max_file_bytes=_LARGEST_BYTES)
+    text = read_table_text(path, kind="trace", max_file_bytes=_LARGEST_BYTES)
+    if not _is_own(text) and is_packet_list(text):
+        return Arrivals.recorded(packet_list(str(path), text))
     try:
         rows = csv.reader(io.StringIO(text, newline=""))
         header = [_SAME_COLUMN.get(name.strip(), name.strip()) for name in next(rows, [])]
-        if sorted(header) not in (sorted(_COLUMNS), sorted((*_COLUMNS, _PORT))):
+        if not _has_own_columns(header):
             got = ", ".join(header)[:200] or "nothing"
-            message = f"got the columns {got}: a trace has {', '.join(_COLUMNS)}, and perhaps {_PORT}"
+            message = (
+                f"got the columns {got}: a trace has {', '.join(_COLUMNS)}, and perhaps {_PORT}; a list of packets has "
+                "a time and a length, as tshark -T fields -E header=y -e frame.time_epoch -e frame.len -e ip.src "
+                "-e ip.dst writes it"
+            )
             raise FileProblem(str(path), [Problem("line 1", message)])
         column = {name: header.index(name) for name in header}
         for row in rows:
@@ -234,6 +244,15 @@ def read_trace(path: str | Path) -> Arrivals:
         return Arrivals.recorded(RecordedFrames.of(times_s, sizes_bytes, flows, flows=_entering(port_of_flow)))
     except ModelProblem as problem:
         raise FileProblem(str(path), problem.problems) from problem
+
+
+def _has_own_columns(header: Sequence[str]) -> bool:
+    return sorted(header) in (sorted(_COLUMNS), sorted((*_COLUMNS, _PORT)))
+
+
+def _is_own(text: str) -> bool:
+    head = text[:10_000].split("\n", maxsplit=1)[0]
+    return _has_own_columns([_SAME_COLUMN.get(name.strip(), name.strip()) for name in head.split(",")])
 
 
 def _entering(port_of_flow: Mapping[int, int]) -> list[Flow]:
