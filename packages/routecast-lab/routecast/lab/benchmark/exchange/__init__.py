@@ -6,6 +6,7 @@ trial makes it invalid, with the reason. A missing or contradictory value is an 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -90,6 +91,10 @@ FORMATS: Final[Mapping[str, str]] = {
 }
 """Title of each format that can be read, by the name that ``--format`` takes."""
 
+
+_IPERF3_TEXT: Final = re.compile(r"^\[ *ID\](?:\[Role\])? +Interval +Transfer", re.MULTILINE)
+_IPERF3_WARNINGS: Final = re.compile(r"\A(?:\s*(?:iperf3?:|warning:)[^\n]*\n)+(?=\s*\{)", re.IGNORECASE)
+"""Lines before a document that standard error has left in the same file."""
 
 MAX_FILES = 10_000
 """Most files of a folder."""
@@ -180,6 +185,11 @@ def read_records(
         return _TEXTS[format_name][2](text, str(path), latency_unit_s)
     if suffix == ".csv" and format_name == "auto":
         return read_csv(path, rename=rename)
+    if format_name in ("auto", "iperf3"):
+        if _IPERF3_TEXT.search(text[:10_000]):
+            message = "is the text that iperf3 prints for people: write its JSON with iperf3 --json --logfile FILE"
+            raise FileProblem(str(path), [Problem("", message)])
+        text = _IPERF3_WARNINGS.sub("", text, count=1)
     values = parse_values(text, name=str(path))
     if len(values) > 1 or (isinstance(values[0], dict) and "event" in values[0]):
         joined = join_values(values)

@@ -19,7 +19,7 @@ from routecast.lab.benchmark._hdr import classes_of_hdr, delay_of_hdr
 from routecast.lab.benchmark.exchange._document import MAX_NUMBER
 from routecast.lab.benchmark.exchange._record import NAN, Record, measured
 
-_PAIR = re.compile(r"(-?\d{1,18}(?:\.\d{1,20})?),(\d{1,18})\s*")
+_PAIR = re.compile(r"(-?\d{1,18}(?:\.\d{1,20})?)[,;\t](\d{1,18})\s*")
 _HGRM_HEAD = re.compile(r'^\s*"?Value"?[\s,]+"?Percentile"?[\s,]+"?TotalCount"?', re.IGNORECASE)
 _HGRM_ROW = re.compile(
     r"\s*(-?[\d.]{1,40})[\s,]+([\d.]{1,40})[\s,]+(\d{1,18})(?:[\s,]+(?:[\d.]{1,40}|inf(?:inity)?))?\s*", re.IGNORECASE

@@ -134,8 +134,28 @@ def test_a_histogram_of_moongen_has_latencies_in_ns(tmp_path: Path) -> None:
     assert latency is not None
     assert latency.mean_s == pytest.approx((50 * 1000 + 40 * 2000 + 10 * 10000) / 100 * 1e-9)
     assert (latency.p50_s, latency.p90_s, latency.p99_s) == pytest.approx((1e-6, 2e-6, 10e-6))
+    for sign in (";", "\t"):
+        (other,) = read_text("\ufeff" + "1000,50\r\n2000,40\r\n10000,10\r\n".replace(",", sign), tmp_path)
+        assert other.trial.latency == latency
     with pytest.raises(FileProblem, match="line 2"):
         read_text("2000,1\n1000,1\n3000,1\n", tmp_path)
+
+
+def test_warnings_before_the_document_of_iperf3_are_no_part_of_it(tmp_path: Path) -> None:
+    sums = {"sum": {"seconds": 1.0, "packets": 2000, "lost_packets": 100, "lost_percent": 5}}
+    sums |= {"sum_sent": {"seconds": 1.0, "bytes": 2800000, "packets": 2000}}
+    sums |= {"sum_received": {"seconds": 1.0, "bytes": 2660000, "packets": 1900}}
+    test = {"protocol": "UDP", "num_streams": 1, "blksize": 1400, "target_bitrate": 22_400_000}
+    start = {"version": "iperf 3.16", "connected": [{"remote_host": "192.0.2.2"}], "test_start": test}
+    text = json.dumps({"start": start, "intervals": [], "end": {"streams": [{"udp": {"packets": 2000}}], **sums}})
+    plain = read_text(text, tmp_path, "udp.json")
+    warned = read_text(f"iperf3: getsockopt - Bad file descriptor\nwarning: slow\n{text}", tmp_path, "udp.json")
+    assert warned == plain
+    for_people = (
+        "[ ID] Interval           Transfer     Bitrate         Jitter\n[  5] 0.00-1.00\n"
+    )
+    with pytest.raises(FileProblem, match="iperf3 --json"):
+        read_text(for_people, tmp_path, "udp.txt")
 
 
 HGRM = """       Value     Percentile TotalCount 1/(1-Percentile)
