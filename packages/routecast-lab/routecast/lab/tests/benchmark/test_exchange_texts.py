@@ -151,9 +151,7 @@ def test_warnings_before_the_document_of_iperf3_are_no_part_of_it(tmp_path: Path
     plain = read_text(text, tmp_path, "udp.json")
     warned = read_text(f"iperf3: getsockopt - Bad file descriptor\nwarning: slow\n{text}", tmp_path, "udp.json")
     assert warned == plain
-    for_people = (
-        "[ ID] Interval           Transfer     Bitrate         Jitter\n[  5] 0.00-1.00\n"
-    )
+    for_people = "[ ID] Interval           Transfer     Bitrate         Jitter\n[  5] 0.00-1.00\n"
     with pytest.raises(FileProblem, match="iperf3 --json"):
         read_text(for_people, tmp_path, "udp.txt")
 
