@@ -261,7 +261,7 @@ def test_rows_without_a_rate_do_not_calibrate_and_are_written_so() -> None:
         ("cores,throughput_gbps\n1,1\n", "row 1, column throughput_gbps", "add frame_bytes"),
         ("cores,throughput\n1,1 Mpps\n2,40 Gbit/s\n", "row 3, column throughput", "add frame_bytes"),
         ("cores,troughput_mpps\n1,1\n", "row 1, column troughput_mpps", 'did you mean "throughput_mpps"?'),
-        ("cores,Rate (Mpps)\n1,1\n", "row 1, column Rate (Mpps)", "throughput_pps"),
+        ("cores,Quota (Mpps)\n1,1\n", "row 1, column Quota (Mpps)", "throughput_pps"),
         ("cores,throughput (Mpbs)\n1,1\n", "row 1, column throughput (Mpbs)", 'did you mean "throughput_m'),
         ("cores,throughput\n1,40 apples\n", "row 2, column throughput", "a frame rate such as"),
         ("cores,throughput\n1,1.9 mpps\n", "row 2, column throughput", "'Mpps' for millions"),
@@ -411,8 +411,61 @@ def test_a_rate_that_no_core_has_is_remarked_on_below_a_head_with_a_prefix_too(t
     assert "wrong unit" in remark
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Kerne,rate_pps\n1,1.9e6\n2,3.7e6\n",
+        "cores,Rate (Mpps)\n1,1.9\n2,3.7\n",
+        "CPUs;Durchsatz (Mpps)\n1;1,9\n2;3,7\n",
+        "cores,throughput_mpps,remark\n1,1.9,2nd try\n2,3.7,\n",
+        "cores,throughput_mpps,weather,\n1,1.9,sunny,\n2,3.7,,\n",
+        # Layer 2 counts 64 B of each frame, layer 1 also 20 B of gap and preamble (S1).
+        "cores,frame,throughput_l2\n1,64,972.8 Mbit/s\n2,64,1.8944e9\n",
+        "cores,frame,L1 throughput\n1,64,1.2768 Gbit/s\n2,64,2.4864e9\n",
+    ],
+)
+def test_heads_in_other_words_and_columns_of_remarks_are_read(text: str) -> None:
+    assert [point.throughput_pps for point in parse_points(text)] == pytest.approx([1.9e6, 3.7e6])
+
+
+def test_what_is_not_read_is_noted(tmp_path: Path) -> None:
+    path = tmp_path / "remarks.csv"
+    path.write_text("cores,frame,throughput_mpps,weather,comment\n1,64,1.9,sunny,3\n2,64,3.7,,\n")
+    assert read_table(path).remarks == ("Columns weather and comment are not used: no column of points has that name",)
+
+
+@pytest.mark.parametrize(
+    ("head", "cell", "likely"),
+    [
+        ("calibrat", "true", "calibrat=calibrate"),
+        ("speed (Mpps)", "1.9", "'speed (Mpps)=NAME'"),
+        ("held_out", "yes", "held_out=NAME"),
+        ("fraime", "64", "fraime=frame"),
+    ],
+)
+def test_an_unknown_column_that_may_decide_is_refused_with_its_likely_name(head: str, cell: str, likely: str) -> None:
+    message = faults(f"cores,throughput_pps,{head}\n1,1e6,{cell}\n")[f"row 1, column {head}"]
+    assert message.endswith(f"ame it with --rename {likely}")
+
+
+def test_the_name_of_a_missing_rate_is_suggested_with_the_unit_of_the_head() -> None:
+    message = faults("cores,speed (Mpps)\n1,1.9\n")["row 1, column speed (Mpps)"]
+    assert message.endswith("--rename 'speed (Mpps)=throughput_mpps'")
+
+
+@pytest.mark.parametrize(
+    ("layer", "cell", "unit"),
+    [("l2", "1.9", "gbps"), ("l1", "950", "mbps"), ("l2", "12", "gbps"), ("l3", "9.4", "gbps")],
+)
+def test_a_layer_without_a_unit_is_asked_about_and_keeps_its_layer(layer: str, cell: str, unit: str) -> None:
+    message = faults(f"cores,frame,throughput_{layer}\n1,1000,{cell}\n")[f"row 2, column throughput_{layer}"]
+    assert f"write the head as throughput_{layer}_{unit}" in message
+    assert "pps if" not in message
+    assert f"throughput_{layer}_bps if they are bit/s" in message
+
+
 def test_an_unknown_column_lists_at_most_five_names() -> None:
-    for head in ("zzz", "Rate (Mpps)", "x", "speed", "núm"):
+    for head in ("zzz", "Quota (Mpps)", "x", "speed", "núm"):
         message = faults(f"cores,throughput_pps,{head}\n1,1e6,1\n")[f"row 1, column {head}"]
         assert message.count('"') <= 10
 

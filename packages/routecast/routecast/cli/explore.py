@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import check_output_file, progress_bar, read_series_points, remark
+from routecast.cli.options import RenameOption
 from routecast.errors import FileProblem, Problem, QuantityProblem
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def explore(
     series: Annotated[
         str | None, typer.Option("--series", metavar="NAME", help="Of a table: only the rows of this series.")
     ] = None,
+    rename: RenameOption = None,
     gallery: Annotated[
         Path | None,
         typer.Option("--gallery", metavar="DIR", help="Write a page for each example router, and an index."),
@@ -57,7 +59,8 @@ def explore(
     from routecast.show.page import render_page
 
     if gallery is not None:
-        for name, value in {"a file": file, "--vary": vary, "--series": series, "--out": out}.items():
+        options = {"a file": file, "--vary": vary, "--series": series, "--rename": rename, "--out": out}
+        for name, value in options.items():
             if value is not None:
                 raise QuantityProblem("", f"--gallery writes pages of the examples, and does not go with {name}")
         page_file = _gallery(gallery)
@@ -71,8 +74,9 @@ def explore(
         check_output_file(page_file, "--out", ".html")
         words = ["routecast", "explore", file, *(word for text in vary or () for word in ("--vary", text))]
         words += ["--series", series] if series else []
+        words += [word for text in rename or () for word in ("--rename", text)]
         with progress_bar("explore"):
-            page = _page(file, vary or (), series, command=shlex.join(words))
+            page = _page(file, vary or (), series, rename or (), command=shlex.join(words))
             write_whole(page_file, render_page(page))
         remark(f"wrote {page_file}")
     if show and not webbrowser.open(page_file.absolute().as_uri()):
@@ -83,7 +87,7 @@ def _stem(file: str) -> str:
     return Path(file).name.partition(".")[0] or "explore"
 
 
-def _page(file: str, vary: Sequence[str], series: str | None, *, command: str) -> Page:
+def _page(file: str, vary: Sequence[str], series: str | None, rename: Sequence[str], *, command: str) -> Page:
     from routecast.explore.views import points_page
     from routecast.quantity.table_file import is_spreadsheet
     from routecast.study.reading import SUFFIX, shipped_studies
@@ -91,12 +95,13 @@ def _page(file: str, vary: Sequence[str], series: str | None, *, command: str) -
     path = Path(file)
     if path.suffix in _TABLES or is_spreadsheet(path):
         _refuse_option(vary, "--vary", "a table: cores, frames, flows, link and queue can be turned")
-        points = read_series_points(path, series)
+        points = read_series_points(path, series, rename)
         names = dict.fromkeys(point.series for point in points)
         if len(names) > 1:
             raise QuantityProblem(file, f"{file} has the series {', '.join(names)}: choose one with --series")
         return points_page(points, title=next(iter(names)) or path.stem, subject=file, command=command)
     _refuse_option(series, "--series", "a router or a study, which are of one series")
+    _refuse_option(rename, "--rename", "a router or a study, which are no tables")
     if file.endswith(SUFFIX) or (file in shipped_studies() and not path.is_file()):
         _refuse_option(vary, "--vary", "a study: cores, frames, flows, link and queue can be turned")
         return _study_page(file, command=command)

@@ -11,6 +11,7 @@ import csv
 import io
 import math
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as plain_field
@@ -163,6 +164,7 @@ _LAYERED: Final = {
 _RATES: Final = {**_FRAME_RATES, **_BIT_RATES, **_LAYERED}
 _ETHERNET_BYTES: Final = 18.0
 """Header and FCS of Ethernet, which a rate at layer 3 leaves out (RFC 5136 sec. 4.1: IP-layer bits)."""
+_LAYERS: Final[tuple[Literal["l1", "l2", "l3"], ...]] = ("l1", "l2", "l3")
 _LAYER_FIRST: Final = re.compile(r"(l[123])_(.+?)_([^_]+)$")
 _LAYER_LAST: Final = re.compile(r"(.+?)_([^_]+)_(l[123])$")
 _BYTES: Final = {"bytes": Unit(), "b": Unit()}
@@ -182,6 +184,13 @@ _KIND_OF_WORD: Final[Mapping[str, RateKind]] = {
     **dict.fromkeys(("no_loss", "throughput", "rfc1242", "rfc_1242", "rfc2544", "rfc_2544"), "no_loss"),
     "": "",
 }
+_RATE_STEMS: Final = ("rate", "rates", "measured_rate", "frame_rate", "packet_rate", "durchsatz")
+_REMARK_HEADS: Final = frozenset(
+    {"remark", "remarks", "comment", "comments", "note", "notes", "description", "date", "bemerkung", "kommentar"}
+)
+"""Heads of columns that no answer uses, whatever their cells hold."""
+_IGNORED: Final = "ignored"
+"""The column of cells that are not read."""
 _UNUSED_RATE: Final = "unused_rate"
 """The column of lossless rates beside one of forwarding rates."""
 
@@ -200,7 +209,10 @@ class PointColumn(NamedTuple):
 
 
 COLUMNS: Final[Mapping[str, PointColumn]] = {
-    "cores": PointColumn("cores that process frames, a whole number from 1 to 4096"),
+    "cores": PointColumn(
+        "cores that process frames, a whole number from 1 to 4096",
+        ("kerne", "cpus", "cpu", "core_count", "n_cores", "num_cores", "number_of_cores"),
+    ),
     "frame_bytes": PointColumn(
         "frame size with its FCS, 64 or more, or a mix such as IMIX; without this column 64 B",
         ("frame", "frames", "frame_size", "frame_sizes"),
@@ -210,7 +222,7 @@ COLUMNS: Final[Mapping[str, PointColumn]] = {
         'measured maximum throughput over all ports, > 0, in frames/s or with a unit such as "1.9 Mpps" or '
         '"12 Gbit/s" (with 20 bytes of gap and preamble per frame, S1); empty: to be predicted; as forwarding_rate or '
         "lossless the head also names the kind of the rate (rate_kind)",
-        ("throughput", *_KIND_OF_STEM),
+        ("throughput", *_RATE_STEMS, *_KIND_OF_STEM),
         _RATES,
     ),
     "rate_kind": PointColumn(
@@ -272,6 +284,11 @@ _SPELLINGS: Final[Mapping[str, tuple[str, Unit]]] = {
         for stem in column.stems
         for suffix, unit in column.units.items()
     },
+    **{
+        f"{stem}_{layer}": ("throughput_pps", Unit(1.0, layer))
+        for stem in COLUMNS["throughput_pps"].stems
+        for layer in _LAYERS
+    },
 }
 """Column and unit of its bare numbers, by head in lower case with ``_`` for spaces and brackets."""
 _HEAD_OF_KIND: Final[Mapping[str, str]] = {"overload": "forwarding_rate_pps", "no_loss": "lossless_pps"}
@@ -279,7 +296,8 @@ _SUGGESTED_HEADS: Final = [
     head
     for head, (name, _) in _SPELLINGS.items()
     if (name != "reported_l1_bps" or head == name)
-    and (not head.startswith(tuple(_KIND_OF_STEM)) or head in _HEAD_OF_KIND.values())
+    and (not head.startswith((*_KIND_OF_STEM, *_RATE_STEMS)) or head in _HEAD_OF_KIND.values())
+    and head not in COLUMNS["cores"].stems
 ]
 
 ASKED_BELOW: Final[Mapping[str, float]] = {"throughput_pps": 1e5, "link_bps": 1e8, "nic_cap_pps": 1e5}
@@ -543,7 +561,7 @@ def _table(table: Iterable[Sequence[str]], name: str, router: Point | None) -> P
     rows = [(number, cells) for number, cells in enumerate(table, start=1) if any(cell.strip() for cell in cells)]
     if not rows:
         raise FileProblem(name, [Problem("", f"is empty: the first row names columns, {', '.join(COLUMNS)}")])
-    heads, problems = _read_header([cell.strip() for cell in rows[0][1]], router)
+    heads, problems = _read_header([cell.strip() for cell in rows[0][1]], router, [cells for _, cells in rows[1:]])
     if problems:
         raise FileProblem(name, problems)
     reader = _RowReader(heads=heads, router=router, problems=problems)
@@ -622,41 +640,25 @@ class _Doubtful(NamedTuple):
     frame_bytes: float
 
 
-def _read_header(header: Sequence[str], router: Point | None) -> tuple[tuple[_Head, ...], list[Problem]]:
+def _read_header(
+    header: Sequence[str], router: Point | None, rows: Sequence[Sequence[str]]
+) -> tuple[tuple[_Head, ...], list[Problem]]:
     heads: list[_Head] = []
     problems: list[Problem] = []
+    unread: list[tuple[int, str]] = []
     for index, spelled in enumerate(header):
         plain = _plain(spelled)
         column, unit = _SPELLINGS.get(plain, ("", Unit()))
         earlier = next((head.spelled for head in heads if head.column == column), None)
         if not column:
-            from routecast.quantity.did_you_mean import did_you_mean  # only for messages
-
-            shown_name = spelled[:60] or f"(number {index + 1}, without a name)"
-            # A stem that names the kind of the rate is a claim: it is suggested for what begins like it alone.
-            heads_alike = [
-                head for head in _SUGGESTED_HEADS if head[:4] == plain[:4] or not head.startswith((*_KIND_OF_STEM,))
-            ]
-            bits = plain.removeprefix("throughput_") if plain.rpartition("_")[0] in {"", "throughput"} else ""
-            if bits in _BIT_RATES:
-                problems.append(Problem(f"row 1, column {shown_name}", _ASKS_BITS.format(unit=bits)))
-                continue
-            if _BYTE_RATE.search(plain):
-                problems.append(Problem(f"row 1, column {shown_name}", _ASKS_BYTES))
-                continue
-            nearest = did_you_mean(plain, heads_alike)
-            if not nearest.startswith("did you mean"):  # of heads that differ in the unit alone, five are of one column
-                of_unit = [name for name in _USED if any(plain.endswith(f"_{unit}") for unit in COLUMNS[name].units)]
-                nearest = did_you_mean(plain, of_unit or _USED)
-            hint = f"unknown: {nearest}"
-            is_listed = any(hint == problem.message for problem in problems)
-            problems.append(Problem(f"row 1, column {shown_name}", "unknown too" if is_listed else hint))
+            unread.append((index, spelled))
+            heads.append(_Head(spelled, _IGNORED, Unit(), names_unit=True))
             continue
+        names_unit = _names_unit(plain, column)
         rival = next((head for head in heads if column == head.column == "throughput_pps"), None)
         if rival is not None and _kind_of_head(rival.spelled) != _kind_of_head(spelled):
             # Both kinds of rate: a model predicts what is forwarded in overload, which is no less.
             keeps_rival = _kind_of_head(spelled) == "no_loss"
-            names_unit = plain not in COLUMNS[column].stems
             if not keeps_rival:
                 heads[heads.index(rival)] = rival._replace(column=_UNUSED_RATE)
             heads.append(_Head(spelled, _UNUSED_RATE if keeps_rival else column, unit, names_unit))
@@ -665,15 +667,20 @@ def _read_header(header: Sequence[str], router: Point | None) -> tuple[tuple[_He
             problems.append(Problem(f"row 1, column {spelled}", "is given twice: keep one"))
         elif earlier is not None:
             problems.append(Problem("row 1", f"columns {earlier} and {spelled} mean the same: keep one"))
-        names_unit = plain not in COLUMNS[column].stems
         heads.append(_Head(spelled, column, unit, names_unit))
     columns = {head.column for head in heads}
     required = _REQUIRED if router is None else _REQUIRED_FOR_ROUTER
-    problems += [
-        Problem("row 1", f"column {column} is missing: {COLUMNS[column].meaning}")
-        for column in required
-        if column not in columns
-    ]
+    missing = [column for column in required if column not in columns]
+    for index, spelled in unread:
+        cells = [row[index].strip() for row in rows if index < len(row)]
+        is_remark = _plain(spelled) in _REMARK_HEADS or not any(cells)
+        if is_remark or (not missing and _is_prose(cells) and not _is_like_known(spelled)):
+            continue
+        hint = _unknown_head(spelled, missing)
+        is_listed = any(hint == problem.message for problem in problems)
+        shown_name = spelled[:60] or f"(number {index + 1}, without a name)"
+        problems.append(Problem(f"row 1, column {shown_name}", "unknown too" if is_listed else hint))
+    problems += [Problem("row 1", f"column {column} is missing: {COLUMNS[column].meaning}") for column in missing]
     if router is None and "frame_bytes" not in columns:
         problems += [
             Problem(f"row 1, column {head.spelled}", f"is in bit/s, but {_NEEDS_FRAMES}")
@@ -681,6 +688,55 @@ def _read_header(header: Sequence[str], router: Point | None) -> tuple[tuple[_He
             if head.unit.layer and head.column in _RATE_COLUMNS
         ]
     return tuple(heads), problems
+
+
+def _names_unit(plain: str, column: str) -> bool:
+    """Whether a head of a column names the unit of bare numbers; a layer of bits is none."""
+    stem, _, last = plain.rpartition("_")
+    return (stem if last in _LAYERS and column in _RATE_COLUMNS else plain) not in COLUMNS[column].stems
+
+
+def _is_prose(cells: Sequence[str]) -> bool:
+    """Whether cells hold words: neither amounts nor yes and no, which could decide an answer."""
+    words = [cell for cell in cells if cell]
+    return not any(_STARTS_AMOUNT.match(cell) for cell in words) and not all(
+        cell.lower() in _YES | _NO for cell in words
+    )
+
+
+_STARTS_AMOUNT: Final = re.compile(r"[+-]?[.,]?\d")
+
+
+def _is_like_known(spelled: str) -> bool:
+    from routecast.quantity.did_you_mean import did_you_mean
+
+    return did_you_mean(_plain(spelled), _SUGGESTED_HEADS).startswith("did you mean")
+
+
+def _unknown_head(spelled: str, missing: Sequence[str]) -> str:
+    """Return what to do about a head that no column has, with the likely name where there is one."""
+    from routecast.quantity.did_you_mean import did_you_mean  # only for messages
+
+    plain = _plain(spelled)
+    # A stem that names the kind of the rate is a claim: it is suggested for what begins like it alone.
+    heads_alike = [head for head in _SUGGESTED_HEADS if head[:4] == plain[:4] or not head.startswith((*_KIND_OF_STEM,))]
+    bits = plain.removeprefix("throughput_") if plain.rpartition("_")[0] in {"", "throughput"} else ""
+    if bits in _BIT_RATES:
+        return _ASKS_BITS.format(unit=bits)
+    if _BYTE_RATE.search(plain):
+        return _ASKS_BYTES
+    nearest = did_you_mean(plain, heads_alike)
+    likely = nearest.removeprefix('did you mean "').removesuffix('"?') if nearest.startswith("did you mean") else ""
+    if not likely:  # of heads that differ in the unit alone, five are of one column
+        of_unit = [name for name in _USED if any(plain.endswith(f"_{unit}") for unit in COLUMNS[name].units)]
+        nearest = did_you_mean(plain, of_unit or _USED)
+        unit = max((unit for unit in _RATES if plain.endswith(f"_{unit}")), key=len, default="")
+        if unit and "throughput_pps" in missing:
+            likely = f"throughput_{unit}"
+        elif missing and not of_unit:
+            likely = missing[0] if len(missing) == 1 else ""
+    renamed = shlex.quote(f"{spelled[:60]}={likely or 'NAME'}")
+    return f"unknown: {nearest}{' Name' if nearest.endswith('?') else '; name'} it with --rename {renamed}"
 
 
 _BASE_UNIT: Final = {"throughput_pps": "frames/s", "link_bps": "bit/s", "nic_cap_pps": "frames/s"}
@@ -701,6 +757,9 @@ def _plain(spelled: str) -> str:
     plain = _BETWEEN_WORDS.sub("_", with_bytes.lower()).strip("_")
     if plain in _FRAME_RATES:
         return f"throughput_{plain}"
+    layer, _, stem = plain.partition("_")
+    if layer in _LAYERS and stem in COLUMNS["throughput_pps"].stems:
+        return f"{stem}_{layer}"
     if match := _LAYER_FIRST.match(plain):
         return f"{match[2]}_{match[1]}_{match[3]}"
     if match := _LAYER_LAST.match(plain):
@@ -736,7 +795,7 @@ def _texts(entries: Sequence[_Doubtful]) -> str:
 
 def _values_text(column: str, entries: Sequence[_Doubtful]) -> str:
     """Return the values of bare numbers as they are read, a rate per core."""
-    values = sorted(entry.value / entry.cores for entry in entries)
+    values = sorted(entry.value / (entry.cores if column == "throughput_pps" else 1) for entry in entries)
     write = format_bps if column == "link_bps" else format_pps
     ends = list(dict.fromkeys(write(value) for value in (values[0], values[-1])))
     return " to ".join(ends) + (" a core" if column == "throughput_pps" else "")
@@ -782,6 +841,11 @@ class _RowReader:
 
     def remarks(self) -> Iterable[str]:
         """Return notes on the assumptions."""
+        if ignored := [head.spelled[:60] for head in self.heads if head.column == _IGNORED and head.spelled]:
+            yield (
+                f"Column{'s' if len(ignored) > 1 else ''} {_listed(ignored)} {'are' if len(ignored) > 1 else 'is'} not "
+                "used: no column of points has that name"
+            )
         by_column = {head.column: head.spelled for head in self.heads}
         if _UNUSED_RATE in by_column:
             yield f"The rates are those of {by_column['throughput_pps']}; {by_column[_UNUSED_RATE]} is not used"
@@ -817,12 +881,15 @@ class _RowReader:
             if head.names_unit:
                 continue
             stem = _plain(head.spelled)
-            heads = [f"{stem}_{unit}" for unit in _possible_units(head.column, entries, has_frames=has_frames)]
-            base = f"{stem}_{head.column.rpartition('_')[2]} if they are {_BASE_UNIT[head.column]}"
+            units = _possible_units(head.column, entries, has_frames=has_frames)
+            heads = [f"{stem}_{unit}" for unit in units if not head.unit.layer or unit in _BIT_RATES]
+            base_unit = "bps" if head.unit.layer else head.column.rpartition("_")[2]
+            base = f"{stem}_{base_unit} if they are {'bit/s' if head.unit.layer else _BASE_UNIT[head.column]}"
             remedy = f"write the head as {' or '.join(heads)}, or as {base}; or give each cell its unit"
             yield Problem(
                 f"{_rows_text(entry.row for entry in entries)}, column {head.spelled}",
-                f"which unit? The head names none, {_texts(entries)} would be {_values_text(head.column, entries)}: "
+                f"which unit? The head names none, {_texts(entries)} would be "
+                f"{_values_text('link_bps' if head.unit.layer else head.column, entries)}: "
                 + (remedy if heads else f"give each cell its unit, or write the head as {base}"),
             )
 
@@ -841,7 +908,8 @@ class _RowReader:
             has_prefix = head.names_unit and head.unit.factor != 1.0
             is_small = not has_prefix and amount < ASKED_BELOW[column] * cores
             if is_small or amount > _ASKED_ABOVE[column] * cores:
-                entry = _Doubtful(number, text, amount, cores, point.frame_bytes)
+                raw = float(text) if head.unit.layer and not head.names_unit else amount
+                entry = _Doubtful(number, text, raw, cores, point.frame_bytes)
                 self.doubtful.setdefault(head, []).append(entry)
                 must_ask |= not head.names_unit
         return must_ask
