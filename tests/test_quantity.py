@@ -182,6 +182,20 @@ def test_a_share_out_of_range_is_refused(text: str) -> None:
         quantity.parse_ratio(text)
 
 
+@pytest.mark.parametrize(("text", "one_allowed"), [("100%", False), ("1", False), ("0", True), ("250 %", True)])
+def test_the_refusal_of_a_share_says_what_is_allowed(text: str, one_allowed: bool) -> None:
+    end = "at most 100 %" if one_allowed else "less than 100 %"
+    with pytest.raises(QuantityProblem, match=f"allowed is more than 0 % and {end}$"):
+        quantity.parse_ratio(text, one_allowed=one_allowed)
+
+
+def test_a_share_beyond_one_without_its_sign_is_asked_about() -> None:
+    for text, percents in (("5", "5 % or 500 %"), ("12.5", "12.5 % or 1250 %")):
+        with pytest.raises(QuantityProblem, match=percents):
+            quantity.parse_ratio(text, beyond_one=True)
+    assert quantity.parse_ratio("500 %", beyond_one=True) == 5.0
+
+
 def test_the_remedy_for_a_percentage_without_its_sign_keeps_the_number() -> None:
     with pytest.raises(QuantityProblem, match=r'write "3 %" or 0\.03'):
         quantity.parse_ratio("3")

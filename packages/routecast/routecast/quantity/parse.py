@@ -111,7 +111,7 @@ _CYCLES_PER_BYTE = _Kind(name="a number of cycles per byte", base="cycle/byte", 
 def parse_ratio(text: str, *, zero_allowed: bool = False, one_allowed: bool = False, beyond_one: bool = False) -> float:
     """Read a share between 0 and 1, in percent or as a number; 0 and 1 only where they are allowed.
 
-    ``beyond_one`` allows larger numbers, too: an error may be 150 %.
+    ``beyond_one`` allows larger numbers, too: an error may be 150 %. From 2 on they are asked about without ``%``.
 
     Raises QuantityProblem: the text is neither, or the share is out of range.
 
@@ -129,11 +129,22 @@ def parse_ratio(text: str, *, zero_allowed: bool = False, one_allowed: bool = Fa
         bounds = "0 or more" if zero_allowed else "more than 0"
         if not beyond_one:
             bounds += f" and {'at most' if one_allowed else 'less than'} 1"
+        is_percent = match is not None and not match["percent"] and 1.0 < value < 100.0
+        if match is not None and not is_percent:
+            in_percent = bounds.replace("0", "0 %", 1).replace("than 1", "than 100 %").replace("most 1", "most 100 %")
+            raise QuantityProblem(shown, f'"{shown}" is no share of {bounds}: allowed is {in_percent}')
         # An example with the user's own number is off by no factor.
-        percent = f"{value:g}" if match and not match["percent"] and 1.0 < value < 100.0 else "5"
+        percent = f"{value:g}" if is_percent else "5"
         example = f'"{percent} %" or {float(percent) / 100.0:g}'
         raise QuantityProblem(shown, f'"{shown}" is no share of {bounds}: write {example}')
+    if match is not None and not match["percent"] and value >= _ASKED_RATIO:
+        shown = text.strip()[:_SHOWN_CHARACTERS]
+        raise QuantityProblem(shown, f'"{shown}" may be {value:g} % or {100.0 * value:.4g} %: write it with %')
     return value
+
+
+_ASKED_RATIO = 2.0
+"""Least bare number beyond one that is asked about: hardly anyone means 200 % by it."""
 
 
 def parse_rate_pps(text: str) -> float:
