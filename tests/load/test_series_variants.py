@@ -174,6 +174,7 @@ def test_a_day_is_the_same_day_in_every_notation(tmp_path: Path, name: str) -> N
     assert str(series.start) == "2026-11-28 00:00:00"
     assert series.step_s == 300.0
     assert series.l2_bps == pytest.approx(BOTH_BPS, rel=1e-6)
+    assert any("Windows-1252" in note for note in series.notes) == (encoding == "cp1252")
 
 
 def test_what_a_file_leaves_open_is_asked_for_and_the_remedy_works(tmp_path: Path) -> None:

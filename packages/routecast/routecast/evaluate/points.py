@@ -425,7 +425,9 @@ def read_table(path: Path | str, *, rename: Mapping[str, str] = MappingProxyType
     routecast.errors.FileProblem
         With every fault of the file and its place, e.g. ``row 7, column cores``. Row 1 is the header.
     """
-    return _table(read_cells(Path(path), rename), str(path), None)
+    notes: list[str] = []
+    table = _table(read_cells(Path(path), rename, on_note=notes.append), str(path), None)
+    return PointTable(points=table.points, remarks=(*notes, *table.remarks))
 
 
 def is_head(cells: Sequence[str]) -> bool:
@@ -537,16 +539,18 @@ _NAMED_KINDS: Final[Mapping[RateKind, str]] = {
 _DISTURBED: Final = "yes"
 
 
-def read_cells(path: Path, rename: Mapping[str, str] = MappingProxyType({})) -> list[list[str]]:
+def read_cells(
+    path: Path, rename: Mapping[str, str] = MappingProxyType({}), *, on_note: Callable[[str], None] = lambda text: None
+) -> list[list[str]]:
     """Return the cells of a file as text, the heads first, renamed.
 
-    Raises FileProblem: the file cannot be read as a table, or lacks a head that is to be renamed.
+    ``on_note``: called with what is assumed about the file. Raises FileProblem: the file cannot be read as a table, or lacks a head that is to be renamed.
     """
     kind = "file of points"
     if is_spreadsheet(path):
         cells = read_sheet(path, kind=kind, is_head=lambda heads: is_head([rename.get(head, head) for head in heads]))
     elif path.suffix.lower() != ".parquet":
-        cells = csv_cells(read_table_text(path, kind=kind), name=str(path))
+        cells = csv_cells(read_table_text(path, kind=kind, on_note=on_note), name=str(path))
     else:
         frame = read_parquet(path, kind=kind, max_file_bytes=MAX_FILE_BYTES)
         if frame.height * frame.width > _MAX_CELLS:

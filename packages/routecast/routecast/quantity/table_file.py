@@ -45,10 +45,17 @@ _ODS_REPEATED: Final = re.compile(rb'number-(?:columns|rows)-repeated="(\d{1,12}
 _ODS_VALUE: Final = re.compile(rb"<text:p|office:value")
 
 
-def read_table_text(path: Path, *, kind: str, max_file_bytes: int = MAX_FILE_BYTES) -> str:
+def _ignore(text: str) -> None:
+    """Take no notice of a note."""
+
+
+def read_table_text(
+    path: Path, *, kind: str, max_file_bytes: int = MAX_FILE_BYTES, on_note: Callable[[str], None] = _ignore
+) -> str:
     """Return the text of a table in UTF-8, in UTF-16 with a byte order mark, or else in Windows-1252.
 
-    Windows-1252 differs from ASCII in letters and signs only, so that numbers cannot be misread. Raises FileProblem: as
+    Windows-1252 differs from ASCII in letters and signs only, so that numbers cannot be misread. ``on_note``: called
+    with a sentence where the encoding is assumed. Raises FileProblem: as
     :func:`routecast.quantity.bounded_file.read_bytes`, or the content is no text.
     """
     content = read_bytes(path, kind=kind, max_file_bytes=max_file_bytes)
@@ -57,6 +64,7 @@ def read_table_text(path: Path, *, kind: str, max_file_bytes: int = MAX_FILE_BYT
         return content.decode("utf-16" if is_utf16 else "utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as problem:
         if not is_utf16 and not _NO_TEXT.search(content):
+            on_note("The file is not in UTF-8: its letters are read as Windows-1252")
             return content.decode("cp1252", errors="replace")
         encoding = "UTF-16" if is_utf16 else "UTF-8"
         message = f"cannot be read as text: byte {problem.start} is not {encoding}, so this is no {kind}"

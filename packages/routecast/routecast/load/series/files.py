@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -53,8 +54,10 @@ def read_series_table(path: Path) -> SeriesTable:
     """
     if path.suffix.lower() in {".parquet", ".pq"}:
         return in_columns(_parquet(path))
-    text = read_table_text(path, kind="traffic series", max_file_bytes=_MAX_BYTES)
-    return tool_table(str(path), text) or influx_table(str(path), text) or in_columns(_csv(path, text))
+    notes: list[str] = []
+    text = read_table_text(path, kind="traffic series", max_file_bytes=_MAX_BYTES, on_note=notes.append)
+    table = tool_table(str(path), text) or influx_table(str(path), text) or in_columns(_csv(path, text))
+    return replace(table, notes=(*notes, *table.notes))
 
 
 def _csv(path: Path, text: str) -> SeriesTable:

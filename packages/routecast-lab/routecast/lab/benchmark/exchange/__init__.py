@@ -144,7 +144,7 @@ def read_measured_table(
 
     Raises FileProblem: as :func:`routecast.evaluate.points.read_table` and :func:`validate_text`.
     """
-    cells = read_cells(Path(path), rename)
+    cells = read_cells(Path(path), rename, on_note=on_remark)
     header = [cell.strip() for cell in next((row for row in cells if any(row)), [])]
     if not is_table(header):
         return parse_cells(cells, name=str(path))
