@@ -544,3 +544,43 @@ def test_a_router_whose_arrivals_are_a_trace_takes_all_of_it(tmp_path: Path) -> 
     assert rc.solve(path, "0.5 Mpps").loss_ratio == 0.0
     with pytest.raises(RoutecastError, match="beside a trace"):
         rc.solve(path, frames="IMIX")
+
+
+def test_frame_and_frames_are_both_taken_and_not_together() -> None:
+    router = rc.multicore(2, "1 us")
+    fitted = rc.calibrate({"cores": [1, 2, 4], "frame": 64, "throughput_mpps": [1.9, 3.7, 7.2]})
+    answers = {
+        "solve": lambda **frames: rc.solve(router, "1 Gbit/s", **frames).forwarded_pps,
+        "simulate": lambda **frames: rc.simulate(router, "1 Gbit/s", duration="1 ms", **frames).forwarded_pps,
+        "size": lambda **frames: fitted.size("2 Gbit/s", cores="1..4", **frames).target.rate_pps,
+        "predict": lambda **frames: fitted.predict(2, **frames)["frame_bytes"][0],
+        "router": lambda **frames: fitted.router(2, **frames).document["service"],
+        "varied": lambda **frames: str(router.varied(load="1 Mpps", **frames).load),
+        "sweep": lambda **frames: rc.sweep(router, **frames)["frame"][0],
+    }
+    for name, answer in answers.items():
+        assert answer(frame="512 B") == answer(frames="512 B"), name
+        with pytest.raises(RoutecastError, match="frame and frames are the same: give one"):
+            answer(frame="512 B", frames="512 B")
+
+
+def test_sweep_names_varied_fields_as_python_writes_them() -> None:
+    router = rc.multicore(2, "1 us")
+    for varied, words in (
+        ({"coress": [1, 2]}, 'varied(coress=…): "coress" is no key'),
+        ({"load": "abc"}, "varied(load=…): "),
+        ({"servise.per_packet": ["1 us"]}, 'varied(**{"servise.per_packet": …}): '),
+        ({}, 'nothing varies: give values, such as varied(cores="1..16")'),
+    ):
+        with pytest.raises(RoutecastError) as caught:
+            rc.sweep(router, **varied)
+        assert words in str(caught.value)
+        assert "--vary" not in str(caught.value)
+
+
+def test_the_name_of_a_calibrated_router_follows_its_cores() -> None:
+    router = rc.calibrate({"cores": [1, 2, 4], "throughput_mpps": [1.9, 3.7, 7.2]}).router(8)
+    assert router.varied(cores=4).model.name == "calibrated router, 4 cores"
+    assert router.varied(cores=4, name="mine").model.name == "mine"
+    assert router.varied(ports=4).model.name == router.model.name == "calibrated router, 8 cores"
+    assert rc.multicore(8, "1 us", name="my 8 cores").varied(cores=4).model.name == "my 8 cores"

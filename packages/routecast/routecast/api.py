@@ -107,6 +107,8 @@ class Router:
         routecast.errors.RoutecastError
             A field is unknown, or its value is not valid.
         """
+        if "frame" in changes and "frames" in changes:
+            raise QuantityProblem("", _TWO_FRAMES)
         table = router_table(dict(self.document), self.subject)
         values = {
             path: _written(path, entry, table)
@@ -114,8 +116,11 @@ class Router:
             for path in [key if isinstance(entry, Mapping) else _LOAD_KEYS.get(key, key)]
         }
         document = vary(self.document, values, subject=self.subject)
+        if "cores" in values and "name" not in values:
+            document = _named_by_cores(document, self.document.get("cores"))
         follows_cores = (self.follows_cores or "cores" in values) and "load.flows.count" not in values
-        router = replace(self, document=document, follows_cores=follows_cores)
+        subject = document["name"] if self.subject == self.document.get("name") else self.subject
+        router = replace(self, document=document, subject=subject, follows_cores=follows_cores)
         router._built(None)
         return router
 
@@ -189,7 +194,12 @@ def multicore(
 
 
 def solve(
-    router: Router | str | Path, load: Rate | None = None, *, frames: Frames | None = None, flows: int | None = None
+    router: Router | str | Path,
+    load: Rate | None = None,
+    *,
+    frames: Frames | None = None,
+    flows: int | None = None,
+    frame: Frames | None = None,
 ) -> Trial:
     """Solve a router in closed form: throughput, loss, bottleneck, and latency where theory gives it.
 
@@ -200,7 +210,7 @@ def solve(
         Load over all ports: ``"14 Mpps"``, ``"20 Gbit/s"`` (including gap and preamble, S1), or frames per second;
         None: the load of the file.
     frames : str, int or None
-        ``"IMIX"``, ``"64 B"``, or bytes; None: the frames of the file, or 64 B.
+        ``"IMIX"``, ``"64 B"``, or bytes; None: the frames of the file, or 64 B. ``frame`` is the same.
     flows : int or None
         Number of flows, crafted to spread evenly; None: the flows of the file, or as many as fill cores and ports
         evenly.
@@ -212,7 +222,7 @@ def solve(
     """
     from routecast.evaluate.solve import Solve
 
-    model, offered = _model_and_load(router, load, frames, flows)
+    model, offered = _model_and_load(router, load, _either(frames, frame), flows)
     return Solve(model=model).trial(offered, 1.0)
 
 
@@ -224,6 +234,7 @@ def simulate(
     flows: int | None = None,
     duration: str | float | None = None,
     seed: int = 1,
+    frame: Frames | None = None,
 ) -> Trial:
     """Simulate a router frame by frame; parameters as for :func:`solve`, ``duration`` in seconds or ``"100 ms"``.
 
@@ -231,7 +242,7 @@ def simulate(
     """
     from routecast.evaluate.simulate import Simulate
 
-    model, offered = _model_and_load(router, load, frames, flows)
+    model, offered = _model_and_load(router, load, _either(frames, frame), flows)
     trace = offered.arrivals.trace
     duration_s = (0.1 if trace is None else trace.length_s) if duration is None else _seconds(duration)
     return Simulate(model, seed=_count(seed, "a seed", least=0, most=_MAX_SEED)).trial(offered, duration_s)
@@ -246,13 +257,14 @@ def measure(
     flows: int = 1,
     duration: str | float = 0.5,
     seed: int = 1,
+    frame: Frames | None = None,
     **options: str,
 ) -> Trial:
     """Measure a real router, in network namespaces of this machine or between the ports of a test bed.
 
     Parameters
     ----------
-    load, frames, duration
+    load, frames, frame, duration
         As for :func:`simulate`; all flows go from the first port to the second.
     testbed : str
         ``"namespaces"``, or a ``*.testbed.toml``.
@@ -266,7 +278,7 @@ def measure(
     routecast.errors.EnvironmentProblem
         A right, a package or a device is missing.
     """
-    mix = _mix(frames) or FrameMix.fixed(64)
+    mix = _mix(_either(frames, frame)) or FrameMix.fixed(64)
     flow_set = FlowSet.crafted(_count(flows, "a number of flows", most=_MAX_FLOWS), ports=1)
     offered = OfferedLoad(rate_pps=_rate_pps(load, mix), frames=mix, flows=flow_set)
     duration_s, seed = _seconds(duration), _count(seed, "a seed", least=0, most=_MAX_SEED)
@@ -299,9 +311,11 @@ def sweep(router: Router | str | Path, *, simulate: bool = False, **varied: Any)
     router = _router(router)
     simulates = _flag(simulate, "simulate")
     table = router_table(dict(router.document), router.subject)
+    if "frame" in varied and "frames" in varied:
+        raise QuantityProblem("", _TWO_FRAMES)
     keys_and_values = {("frame" if key == "frames" else key): values for key, values in varied.items()}
     texts = [f"{key}={','.join(_vary_texts(key, values, table))}" for key, values in keys_and_values.items()]
-    axes = parse_varied(texts, router.document, subject=router.subject)
+    axes = parse_varied(texts, router.document, subject=router.subject, name_of=_varied_name)
     keys = {axis.key for axis in axes}
 
     def offered(settings: Settings, model: RouterModel, default: OfferedLoad | None) -> OfferedLoad:
@@ -332,13 +346,20 @@ class Calibration:
     remarks: tuple[str, ...] = ()
     noise_ratio: float | None = None
 
-    def predict(self, cores: Counts | None = None, frames: Iterable[Frames] | Frames | None = None) -> polars.DataFrame:
+    def predict(
+        self,
+        cores: Counts | None = None,
+        frames: Iterable[Frames] | Frames | None = None,
+        *,
+        frame: Iterable[Frames] | Frames | None = None,
+    ) -> polars.DataFrame:
         """Predict maximum throughputs with 95 % intervals, in a row for each number of cores and frames.
 
         None selects the values of the table.
         """
         import polars as pl
 
+        frames = _either(frames, frame)
         model = max(self.points, key=lambda point: point.cores)
         counts = _counts(cores) if cores is not None else sorted({point.cores for point in self.points})
         if frames is None:
@@ -364,6 +385,7 @@ class Calibration:
         confidence: str | float = 0.95,
         loss: str | float = 0.0,
         latency: str | None = None,
+        frame: Frames | None = None,
     ) -> Sizing:
         """Return how many cores a target needs.
 
@@ -372,7 +394,7 @@ class Calibration:
         target : str or float
             ``"40 Gbit/s"`` (including gap and preamble, S1), ``"20 Mpps"``, or frames per second.
         frames : str, int or None
-            ``"IMIX"``, ``"64 B"``, or bytes; None: 64 B.
+            ``"IMIX"``, ``"64 B"``, or bytes; None: 64 B. ``frame`` is the same.
         cores : str, int or iterable of int
             Counts to choose from: ``"1..8"``, ``range(1, 9)``, ``[4, 8]``.
         confidence, loss, latency
@@ -387,7 +409,7 @@ class Calibration:
         from routecast.size import Target
         from routecast.size import size as answer
 
-        mix = _mix(frames) or FrameMix.fixed(64)
+        mix = _mix(_either(frames, frame)) or FrameMix.fixed(64)
         bounds = () if latency is None else parse_targets([_name(latency, "a bound on the latency", '"p99 < 100 us"')])
         if any(bound.quantity == "loss" for bound in bounds):
             raise QuantityProblem(str(latency), "latency bounds the latency: give the loss with loss")
@@ -418,7 +440,7 @@ class Calibration:
         count = _count(cores, "cores", most=MAX_CORES)
         return open_facts(self.fitted, [at_cores(max(self.points, key=lambda point: point.cores), count)])
 
-    def router(self, cores: int, frames: Frames | None = None) -> Router:
+    def router(self, cores: int, frames: Frames | None = None, *, frame: Frames | None = None) -> Router:
         """Return the calibrated router with ``cores`` cores, with the links, ports and caps of the table.
 
         A router like any other, for ``solve``, ``simulate`` and ``sweep``. Its service time has the least errors over
@@ -426,7 +448,7 @@ class Calibration:
         """
         from routecast.calibration.router_file import router_document
 
-        document = router_document(self.fitted, _count(cores, "cores", most=MAX_CORES), _mix(frames))
+        document = router_document(self.fitted, _count(cores, "cores", most=MAX_CORES), _mix(_either(frames, frame)))
         return Router(document, str(document["name"]))
 
     def to_polars(self) -> polars.DataFrame:
@@ -700,6 +722,32 @@ def _check_load(rate: float) -> None:
     if rate < _LEAST_LOAD_PPS:
         message = f'got {rate:g} frames/s, a number without a unit: write its unit, "{rate:g} Mpps" or "{rate:g} pps"'
         raise QuantityProblem(str(rate), message)
+
+
+_TWO_FRAMES = "frame and frames are the same: give one of them"
+
+
+def _either(frames: Any, frame: Any) -> Any:
+    """Return the frames under the one of two names that was given."""
+    if frames is not None and frame is not None:
+        raise QuantityProblem("", _TWO_FRAMES)
+    return frame if frames is None else frames
+
+
+def _varied_name(key: str) -> str:
+    """Name a varied key as Python writes it, ``varied(cores=…)``; a text ``KEY=VALUES`` with its values."""
+    name, _, values = key.partition("=")
+    written = f'"{values}"' if values else "…"
+    return f"varied({name}={written})" if name.isidentifier() else f'varied(**{{"{name}": {written}}})'
+
+
+def _named_by_cores(document: dict[str, Any], cores: object) -> dict[str, Any]:
+    """Return a router whose name follows its cores, where it ended with the number of those it had."""
+    name, ending = str(document.get("name", "")), f", {cores} cores"
+    changed = document.get("cores")
+    if not name.endswith(ending) or changed == cores:
+        return document
+    return {**document, "name": f"{name.removesuffix(ending)}, {changed} cores"}
 
 
 def _mix(frames: Any) -> FrameMix | None:

@@ -172,7 +172,13 @@ def _bottleneck_fields(bottleneck: Bottleneck | None) -> dict[str, object]:
     )
 
 
-def parse_varied(texts: Iterable[str], document: Mapping[str, Any], *, subject: str) -> tuple[SweepAxis, ...]:
+def _option(key: str) -> str:
+    return f"--vary {key}"
+
+
+def parse_varied(
+    texts: Iterable[str], document: Mapping[str, Any], *, subject: str, name_of: Callable[[str], str] = _option
+) -> tuple[SweepAxis, ...]:
     """Parse varied keys from texts ``KEY=VALUES``.
 
     Parameters
@@ -183,6 +189,8 @@ def parse_varied(texts: Iterable[str], document: Mapping[str, Any], *, subject: 
         Content of the router file.
     subject : str
         Name of the router file in messages.
+    name_of : callable
+        How messages name the varied values of a key: as an option of the command line, or as Python writes them.
 
     Raises
     ------
@@ -203,39 +211,39 @@ def parse_varied(texts: Iterable[str], document: Mapping[str, Any], *, subject: 
         key = _ALIASES.get(written.strip(), written.strip())
         if not equals or not key:
             raise QuantityProblem(text, f'--vary "{text[:60]}": write KEY=VALUES, such as cores=1..16 or frame=64,IMIX')
-        _refuse_unknown(key, document, table, subject)
+        _refuse_unknown(key, document, table, subject, name_of)
         if key in (axis.key for axis in varied):
-            raise QuantityProblem(text, f"--vary {key} is given twice: give all its values at once")
+            raise QuantityProblem(text, f"{name_of(key)} is given twice: give all its values at once")
         try:
             varied.append(SweepAxis(key=key, values=_values(key, values)))
         except RoutecastError as problem:
-            raise QuantityProblem(text, f"--vary {key}: {problem}") from problem
+            raise QuantityProblem(text, f"{name_of(key)}: {problem}") from problem
         if key not in _LOAD_KEYS:
             vary(document, {key: varied[-1].values[0]}, subject=subject)
     if not varied:
-        raise QuantityProblem("", "nothing varies: give --vary KEY=VALUES, such as --vary cores=1..16")
+        raise QuantityProblem("", f"nothing varies: give values, such as {name_of('cores=1..16')}")
     counts = [len(axis.values) for axis in varied]
     if math.prod(counts) > MAX_POINTS:
         product_text = " x ".join(map(str, counts))
-        message = (
-            f"{product_text} = {math.prod(counts):,} combinations: at most {MAX_POINTS:,}; give --vary fewer values"
-        )
+        message = f"{product_text} = {math.prod(counts):,} combinations: at most {MAX_POINTS:,}; give fewer values"
         raise QuantityProblem("", message)
     return tuple(varied)
 
 
-def _refuse_unknown(key: str, document: Mapping[str, Any], table: type, subject: str) -> None:
+def _refuse_unknown(
+    key: str, document: Mapping[str, Any], table: type, subject: str, name_of: Callable[[str], str]
+) -> None:
     known = fields_at(table, ())
     first = re.split(r"[.\[]", key)[0]
     if key in _LOAD_KEYS or first in known:
         return
     if key == "cores":
         kind = f'of builder "{document["builder"]}"' if "builder" in document else "given by its task units"
-        message = f"--vary cores: a router {kind} has no number of cores; {_instead_of_cores(document, known)}"
+        message = f"{name_of('cores')}: a router {kind} has no number of cores; {_instead_of_cores(document, known)}"
         raise FileProblem(subject, [Problem("", message)])
     suggestion = did_you_mean(first, ("cores", *_LOAD_KEYS, *known) if "cores" in known else (*_LOAD_KEYS, *known))
     raise FileProblem(
-        subject, [Problem("", f'--vary {key}: "{first[:60]}" is no key that is known here: {suggestion}')]
+        subject, [Problem("", f'{name_of(key)}: "{first[:60]}" is no key that is known here: {suggestion}')]
     )
 
 
