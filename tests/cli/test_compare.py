@@ -100,8 +100,24 @@ def test_sizings_of_one_table_are_compared_draw_by_draw(tmp_path: Path) -> None:
         (tmp_path / f"{name}.json").write_text(done.stdout)
     done = completed("compare", "small.json", "large.json", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "frames 1518 B instead of 64 B: " in done.stdout.splitlines()[0]
+    answer, rates, *_ = done.stdout.splitlines()
+    assert answer.endswith(" for 4 Mpps of 1518 B instead of 3 cores for 4 Mpps of 64 B.")
+    assert "frames 1518 B instead of 64 B: " in rates
     assert "compared draw by draw" in done.stdout
+
+
+def test_two_sizings_are_answered_in_a_sentence_first(tmp_path: Path) -> None:
+    # The counts of a linear router of 2 Mpps a core follow from the target: 3 cores for 5.5 Mpps, 4 for 7.5 Mpps.
+    table = tmp_path / "linear.csv"
+    table.write_text("cores,frame,throughput_mpps\n" + "".join(f"{k},64,{2 * k}\n" for k in range(1, 6)))
+    for name, target in (("small", "5.5 Mpps"), ("large", "7.5 Mpps")):
+        done = completed("size", table, "--target", target, "--cores", "1..5", "--json")
+        (tmp_path / f"{name}.json").write_text(done.stdout)
+    done = completed("compare", "small.json", "large.json", folder=tmp_path)
+    assert done.stdout.splitlines()[0] == "4 cores for 7.5 Mpps of 64 B instead of 3 cores for 5.5 Mpps of 64 B."
+    assert "least cores, cores" not in done.stdout
+    done = completed("compare", "small.json", "small.json", folder=tmp_path)
+    assert done.stdout.splitlines()[0] == "3 cores for 5.5 Mpps of 64 B in both."
 
 
 def test_sizings_beyond_the_measured_cores_are_paired_with_their_ceilings(tmp_path: Path) -> None:
@@ -111,7 +127,7 @@ def test_sizings_beyond_the_measured_cores_are_paired_with_their_ceilings(tmp_pa
         done = completed("size", table, "--target", "9 Mpps", "--frames", frames, "--cores", "4..8", "--json")
         (tmp_path / f"{name}.json").write_text(done.stdout)
     done = completed("compare", "small.json", "large.json", folder=tmp_path)
-    headline = done.stdout.splitlines()[0]
+    headline = done.stdout.splitlines()[1]
     assert "frames 128 B instead of 64 B: " in headline
     # What an open fact leaves open is a result: a number of nine digits stood among the settings.
     assert not re.search(r"\d{7}", headline)

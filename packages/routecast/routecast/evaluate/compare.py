@@ -26,6 +26,7 @@ from statistics import fmean, stdev
 from typing import Any, Literal, NamedTuple, Protocol
 
 from routecast.evaluate.plain import plain
+from routecast.quantity import format_pps
 
 __all__ = [
     "Comparison",
@@ -304,7 +305,8 @@ class Difference:
 class Comparison:
     """All differences between A and B, in the order of the documents; ``same`` counts the equal quantities.
 
-    ``remark``: what the predictions of A and B share; empty where there is nothing to say.
+    ``remark``: what the predictions of A and B share; empty where there is nothing to say. ``answers``: what two sizings
+    answer, a sentence for each series; ``answer_cores``: the numbers of cores in them.
     """
 
     kind: str
@@ -315,6 +317,8 @@ class Comparison:
     only_a: tuple[str, ...]
     only_b: tuple[str, ...]
     remark: str = ""
+    answers: tuple[str, ...] = ()
+    answer_cores: frozenset[int] = frozenset()
 
     def of(self, *verdicts: Verdict) -> tuple[Difference, ...]:
         """Return the differences with these verdicts, in the order of the verdicts."""
@@ -358,6 +362,7 @@ def compare_documents(
         for (index, _), paired in zip(pairs, pairing.intervals([pair for _, pair in pairs]), strict=True):
             if paired is not None:
                 walk.differences[index] = walk.differences[index].with_pairing(paired)
+    sizings = list(_paired_sizings(a, b)) if kind == "sizing" else []
     return Comparison(
         kind=kind,
         a=names[0],
@@ -367,7 +372,53 @@ def compare_documents(
         only_a=tuple(walk.only_a),
         only_b=tuple(walk.only_b),
         remark=pairing.remark if pairing is not None else "",
+        answers=tuple(_sizing_sentence(*pair, has_name=len(sizings) > 1) for pair in sizings),
+        answer_cores=frozenset(
+            least["cores"] for pair in sizings for part in pair if isinstance(least := part.get("least"), Mapping)
+        ),
     )
+
+
+def _paired_sizings(
+    a: Mapping[str, Any], b: Mapping[str, Any]
+) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Yield the sizings of A and B of the same series; two single ones belong together."""
+    ours, others = ([part for part in document["series"] if "target" in part] for document in (a, b))
+    if len(ours) == len(others) == 1:
+        yield ours[0], others[0]
+        return
+    by_name = {part.get("series", ""): part for part in others}
+    yield from ((part, by_name[part.get("series", "")]) for part in ours if part.get("series", "") in by_name)
+
+
+def _sizing_sentence(a: Mapping[str, Any], b: Mapping[str, Any], *, has_name: bool) -> str:
+    """Return what two sizings answer: "7 instead of 4 cores for 6 Mpps of 64 B"."""
+    counts = [_cores_words(part) for part in (b, a)]
+    targets = [_target_words(part["target"]) for part in (b, a)]
+    lead = f"{b['series']}: " if has_name and b.get("series") else ""
+    if targets[0] != targets[1] and counts[0] == counts[1]:
+        return f"{lead}{counts[0]} for {targets[0]} as for {targets[1]}."
+    if targets[0] != targets[1]:
+        return f"{lead}{counts[0]} for {targets[0]} instead of {_inner(counts[1])} for {targets[1]}."
+    if counts[0] == counts[1]:
+        return f"{lead}{counts[0]} for {targets[0]} in both."
+    return f"{lead}{counts[0]} instead of {_inner(counts[1])} for {targets[0]}."
+
+
+def _inner(words: str) -> str:
+    return words[:1].lower() + words[1:]
+
+
+def _cores_words(sizing: Mapping[str, Any]) -> str:
+    least = sizing.get("least")
+    if not isinstance(least, Mapping):
+        confidence = sizing["target"].get("confidence_ratio")
+        return f"No number of cores with a probability of {confidence:g}" if confidence else "No number of cores"
+    return f"{least['cores']} core{'' if least['cores'] == 1 else 's'}"
+
+
+def _target_words(target: Mapping[str, Any]) -> str:
+    return f"{format_pps(target['rate_pps'])} of {target.get('frames', 'frames')}"
 
 
 @dataclass(slots=True)

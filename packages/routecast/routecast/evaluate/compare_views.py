@@ -112,6 +112,14 @@ _NAMES: Mapping[str, str] = {
     "counts": "",
     "series": "",
     "least": "least cores",
+    "least_cores": "least cores by the answer",
+    "no": '"no"',
+    "yes": '"yes"',
+    "fact": "",
+    "headroom_ratio": "headroom above the target",
+    "service_s": "service time",
+    "limit": "what limits",
+    "outside": "beyond what was measured in",
     "differences": "",
     "made": "run",
 }
@@ -121,6 +129,8 @@ _COUNTED = {"cores": "core", "flows": "flow", "ports": "port", "rules": "rule", 
 """Fields that count things, with the name of one of them."""
 _SILENT_SETTINGS = frozenset({"seed", "study", "experiment", "series", "evaluator", "name"})
 """Settings that no sentence begins with."""
+_ANSWERED_SETTINGS = frozenset({"rate_pps", "rate_bps", "forwarded_pps", "confidence_ratio", "cores"})
+"""Settings of the sentence on two sizings."""
 _REPEATED_ROWS = frozenset({"least", "best"})
 """Tables that repeat a row of a list of the same document."""
 _SETTING_TABLES = frozenset({"target", "setup", "profile"})
@@ -148,16 +158,19 @@ def comparison_sentences(comparison: Comparison) -> tuple[str, ...]:
     groups: dict[str, list[Difference]] = {}
     for difference in main:
         groups.setdefault(_parts(difference.place)[0], []).append(difference)
-    sentences: list[str] = []
+    sentences: list[str] = list(comparison.answers)
     for place, differences in groups.items():
         lead = _settings_phrase(comparison, place)
         where = _place_words(place) if len(groups) > 1 else ""
         lead = ", ".join(text for text in (where, lead) if text)
-        ordered = sorted(differences, key=_row_order)[:_MAX_SENTENCES_OF_PLACE]
+        ordered = sorted(differences, key=_row_order)
+        if comparison.answer_cores:  # the rates that decide the answers; the others are in the table
+            ordered = [row for row in ordered if _number_of(row, "cores") in comparison.answer_cores] or ordered
+        ordered = ordered[:_MAX_SENTENCES_OF_PLACE]
         sentences += [
             f"{lead}: {_sentence(difference)}." if lead else f"{_sentence(difference)}." for difference in ordered
         ]
-    left = len(main) - len(sentences[:_MAX_SENTENCES])
+    left = len(main) - len(sentences[:_MAX_SENTENCES]) + len(comparison.answers)
     more = (f"{left} more rate{'s differ' if left > 1 else ' differs'}: see the results.",) if left > 0 else ()
     return tuple(sentences[:_MAX_SENTENCES]) + more
 
@@ -413,6 +426,8 @@ def _place_words(place: str) -> str:
     words = []
     for step in _steps(place):
         words += [_name_of(step.key), _label_words(step.label)]
+    if words[-2:] == ["cores", ""] and "least cores" in words:
+        words = words[:-2]
     return ", ".join(word for word in words if word)
 
 
@@ -485,6 +500,7 @@ def _settings_phrase(comparison: Comparison, place: str) -> str:
         and not difference.place.startswith(("made", "varied"))
         and not (isinstance(difference.a.value, str) and _unit_format(difference.quantity))
         and _holds_at(difference.place, place)
+        and not (comparison.answers and difference.quantity in _ANSWERED_SETTINGS)
     ]
     return ", ".join(dict.fromkeys(phrases)) or "B instead of A"
 
