@@ -225,6 +225,20 @@ def test_a_table_of_throughputs_decides_no_bound_on_the_latency(
     assert bound.split(maxsplit=1)[0] not in table.partition("Next:")[0]  # no column of a latency
 
 
+@pytest.mark.parametrize("bound", ["p99 < 100 ns", "mean < 500 ns"])
+def test_a_bound_below_the_service_time_is_refuted(
+    bound: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # A core that is always busy serves a frame at a time, so a frame is in it for 7 cores / 8 Mpps = 0.875 us (Little).
+    path = tmp_path / "six.csv"
+    path.write_text(SIX)
+    assert run(["size", str(path), "--target", "8 Mpps", "--cores", "6..9", "--latency", bound]) == 1
+    text, remarks = capsys.readouterr()
+    assert f"{bound} cannot be met" in text
+    assert "neither confirmed nor refuted" not in text
+    assert "the bound on the latency cannot be met: exit code 1" in remarks
+
+
 def test_a_bound_that_no_number_of_cores_meets_in_rate_is_open_as_well(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

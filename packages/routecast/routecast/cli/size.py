@@ -214,7 +214,9 @@ def size(
     if unanswered:
         named = f" for {', '.join(sizing.series for sizing in unanswered)}" if len(sizings) > 1 else ""
         is_open = all(sizing.least is not None for sizing in unanswered)
-        why = "the latency is not measured" if is_open else "no number of cores is certain enough"
+        is_refuted = is_open and all(sizing.latency.refuted for sizing in unanswered)
+        unknown = "the bound on the latency cannot be met" if is_refuted else "the latency is not measured"
+        why = unknown if is_open else "no number of cores is certain enough"
         remark(f"{why}{named}: exit code 1")
         raise typer.Exit(1)
 

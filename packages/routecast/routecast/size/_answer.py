@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -86,10 +87,24 @@ class LatencyAnswer:
     reason: str = ""
     service_s: float = math.nan
     is_open: bool = False
+    refuted: tuple[Bound, ...] = ()
+    """Bounds below the service time, which no frame can pass in less than: they cannot be met."""
 
     @classmethod
-    def not_measured(cls, service_s: float) -> LatencyAnswer:
-        """Return what a table of throughputs says of the latency: nothing but the service time."""
+    def not_measured(
+        cls, service_s: float, bounds: Sequence[Bound] = (), *, least_s: float = math.nan, is_fixed: bool = True
+    ) -> LatencyAnswer:
+        """Return what a table of throughputs says of the latency: nothing but the service time, its lower bound.
+
+        ``least_s``: the least credible service time; ``is_fixed``: whether all frames have one size, so that the
+        quantiles of the latency are no less than it, too.
+        """
+        refuted = tuple(
+            bound for bound in bounds if bound.limit < least_s and (is_fixed or bound.quantity in {"mean", "max"})
+        )
+        if refuted:
+            reason = f"cannot be {' and '.join(map(str, refuted))}: the service time of a frame is longer"
+            return cls(reason=reason, service_s=service_s, is_open=True, refuted=refuted)
         return cls(reason="not measured: the table has throughputs only", service_s=service_s, is_open=True)
 
     def to_json(self) -> dict[str, Any]:
@@ -100,6 +115,10 @@ class LatencyAnswer:
             "latency_reason": self.reason or None,
             "service_s": plain(self.service_s),
         }
+
+
+def _busy(cores_count: int) -> str:
+    return f"with {cores_count} busy cores" if cores_count > 1 else "with one core"
 
 
 _NO_LATENCY = LatencyAnswer(reason="no bound on the latency was given")
@@ -151,12 +170,18 @@ class Sizing:
         """What is known of a bound of which the counts do not tell, and the service time, named as that."""
         if not self.has_open_bound:
             return ""
+        if self.latency.refuted and self.least is not None:
+            refuted = " and ".join(map(str, self.latency.refuted))
+            return (
+                f"; latency: {refuted} cannot be met, because {_busy(self.least.cores)} a core takes "
+                f"{format_duration(self.latency.service_s)} for a frame, and none passes in less"
+            )
         bounds = " and ".join(map(str, self.bounds))
         words = f"; latency: {self.latency.reason.partition(':')[0]}, so {bounds} is neither confirmed nor refuted"
         if self.least is None or math.isnan(self.latency.service_s):
             return words
-        busy = f"with {self.least.cores} busy cores" if self.least.cores > 1 else "with one core"
-        return f"{words} (service time of a frame: {format_duration(self.latency.service_s)} {busy}, not the latency)"
+        service = f"service time of a frame: {format_duration(self.latency.service_s)} {_busy(self.least.cores)}"
+        return f"{words} ({service}, not the latency)"
 
     @property
     def _rate_answer(self) -> str:

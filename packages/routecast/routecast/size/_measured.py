@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from routecast.calibration.carried import Carry
@@ -29,6 +30,9 @@ def size(
     """
     goal = Goal(rate_pps=target.forwarded_pps, frames=target.frames, confidence_ratio=target.confidence_ratio)
     answer = forecast(points, goal, counts, noise_ratio=noise_ratio, next_points=next_points, move=move)
+    least = answer.least
+    # The rate may be that of links: no core is then faster than its service time.
+    least_s = math.nan if least is None else min(answer.service_s, least.cores / least.high_pps)
     return Sizing(
         series=answer.series,
         target=target,
@@ -42,5 +46,5 @@ def size(
         conditions=answer.conditions,
         contradiction=answer.contradiction,
         cap=answer.cap,
-        latency=LatencyAnswer.not_measured(answer.service_s),
+        latency=LatencyAnswer.not_measured(answer.service_s, bounds, least_s=least_s, is_fixed=target.frames.is_fixed),
     )
