@@ -12,6 +12,7 @@ from typing import Literal
 from routecast.errors import FileProblem, ModelProblem, Problem
 from routecast.load.flows import MICROSOFT_KEY, Flow, toeplitz_of_many
 from routecast.load.packet_list import is_packet_list, packet_list
+from routecast.load.tcpdump_text import is_tcpdump_text, tcpdump_text
 from routecast.load.trace import RecordedFrames
 from routecast.quantity.schema import value
 from routecast.quantity.table_file import read_table_text
@@ -75,8 +76,8 @@ class Arrivals:
         """Read a recorded trace: a capture, recognised by its content, or a CSV file.
 
         The columns of CSV are ``time_s, frame_bytes, flow``, and ``port`` by which the flow enters, if that is known; a
-        list of packets of Wireshark or tshark is read too. ``-`` and pipes whose names do not end in ``.csv``, ``.tsv``
-        or ``.txt`` are captures. ``inner``, ``split_mtu``, ``rss_key``: those of
+        list of packets of Wireshark or tshark, or the text of tcpdump, is read too. ``-`` and pipes whose names do not end in ``.csv``, ``.tsv``,
+        ``.txt`` or ``.log`` are captures. ``inner``, ``split_mtu``, ``rss_key``: those of
         :func:`read_capture`.
 
         Raises
@@ -173,7 +174,7 @@ def read_capture(
     return Arrivals.recorded(trace)
 
 
-_TEXT_SUFFIXES = frozenset({".csv", ".tsv", ".txt"})
+_TEXT_SUFFIXES = frozenset({".csv", ".tsv", ".txt", ".log"})
 _COLUMNS, _PORT = ("time_s", "frame_bytes", "flow"), "port"
 _SAME_COLUMN = dict.fromkeys(("frame", "frames", "frame_size"), "frame_bytes")
 _SHOWN_PROBLEMS = 20
@@ -194,6 +195,8 @@ def read_trace(path: str | Path) -> Arrivals:
     port_of_flow: dict[int, int] = {}
     problems: list[Problem] = []
     text = read_table_text(path, kind="trace", max_file_bytes=_LARGEST_BYTES)
+    if is_tcpdump_text(text):
+        return Arrivals.recorded(tcpdump_text(str(path), text))
     if not _is_own(text) and is_packet_list(text):
         return Arrivals.recorded(packet_list(str(path), text))
     try:
