@@ -149,7 +149,7 @@ def test_throughputs_become_loads_of_their_clock_and_core_count(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("load_ratio,watts\n0,1\n", 'no column "power_w".*Columns of the file: load_ratio, watts'),
+        ("load_ratio,volts\n0,1\n", 'no column "power_w".*Columns of the file: load_ratio, volts'),
         ("power_w,speed\n1,2\n", 'no column "load_ratio"'),
         ("load_ratio,power_w\n0,-5\n0.5,x\n", r"2 problems[\s\S]*row 2[\s\S]*row 3"),
         ("load_ratio,power_w\n1.5,5\n", "0..1"),
@@ -173,3 +173,30 @@ def test_a_device_that_is_not_in_the_file_is_answered_with_the_nearest_name(tmp_
     file.write_text("server,w_0,w_50,w_100\nopteron,50,80,100\n", encoding="utf-8")
     with pytest.raises(FitProblem, match='did you mean "opteron"'):
         fit_file(file, "linear", device="opteran")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "load %,watts\n0,100\n50,140\n100,150\n",
+        "utilisation,power (W)\n0,100\n0.5,140\n1,150\n",
+        "Utilization (%),Power\n0 %,100 W\n50 %,140 W\n100 %,150 W\n",
+        "load;power (kW)\n0;0,1\n50;0,14\n100;0,15\n",
+        "rate (Mpps),W\n0,100\n1.25,140\n2.5,150\n",
+        "load_ratio,power_w\n0,100\n50 %,140\n1,150\n",
+    ],
+)
+def test_samples_are_read_under_the_heads_that_people_write(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "samples.csv"
+    file.write_text(text)
+    assert model_for(file) == "piecewise"
+    (samples,) = read_load_samples(file).values()
+    assert [sample.load_ratio for sample in samples] == [0.0, 0.5, 1.0]
+    assert [sample.power_w for sample in samples] == pytest.approx([100.0, 140.0, 150.0])
+
+
+def test_two_columns_of_one_meaning_are_not_mixed_up(tmp_path: Path) -> None:
+    file = tmp_path / "samples.csv"
+    file.write_text("load_ratio,power_w,watts\n0,100,1\n1,150,2\n")
+    (samples,) = read_load_samples(file).values()
+    assert [sample.power_w for sample in samples] == [100.0, 150.0]

@@ -544,7 +544,8 @@ def read_cells(
 ) -> list[list[str]]:
     """Return the cells of a file as text, the heads first, renamed.
 
-    ``on_note``: called with what is assumed about the file. Raises FileProblem: the file cannot be read as a table, or lacks a head that is to be renamed.
+    ``on_note``: called with what is assumed about the file. Raises FileProblem: the file cannot be read as a table, or
+    lacks a head that is to be renamed.
     """
     kind = "file of points"
     if is_spreadsheet(path):

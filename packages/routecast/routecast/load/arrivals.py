@@ -76,8 +76,8 @@ class Arrivals:
         """Read a recorded trace: a capture, recognised by its content, or a CSV file.
 
         The columns of CSV are ``time_s, frame_bytes, flow``, and ``port`` by which the flow enters, if that is known; a
-        list of packets of Wireshark or tshark, or the text of tcpdump, is read too. ``-`` and pipes whose names do not end in ``.csv``, ``.tsv``,
-        ``.txt`` or ``.log`` are captures. ``inner``, ``split_mtu``, ``rss_key``: those of
+        list of packets of Wireshark or tshark, or the text of tcpdump, is read too. ``-`` and pipes whose names do not
+        end in ``.csv``, ``.tsv``, ``.txt`` or ``.log`` are captures. ``inner``, ``split_mtu``, ``rss_key``: those of
         :func:`read_capture`.
 
         Raises

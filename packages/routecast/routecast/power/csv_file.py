@@ -6,6 +6,7 @@ Samples of network gear hold ports in use, traffic and watts, in NetPowerBench's
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -304,6 +305,7 @@ def read_csv(path: str | Path, *, kind: str) -> CsvFile:
             problems.append(Problem(f"row {number}", message))
         else:
             rows.append(CsvRow(number=number, cells=dict(zip(header, cells, strict=True))))
+    header, rows = _with_known_heads(header, rows)
     if not rows and not problems:
         problems.append(Problem("", f"has no rows: give a {kind}"))
     if len(set(header)) < len(header):
@@ -311,6 +313,77 @@ def read_csv(path: str | Path, *, kind: str) -> CsvFile:
     if problems:
         raise FileProblem(str(path), problems[:_MAX_FAULTS])
     return CsvFile(path=str(path), columns=header, rows=tuple(rows))
+
+
+_PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
+_HEADS: Mapping[str, tuple[str, float]] = {
+    **{f"{stem}{unit}": ("power_w", 1.0) for stem in ("power", "power_draw") for unit in ("", "_w", "_watt", "_watts")},
+    **dict.fromkeys(("w", "watt", "watts", "mean_power_w"), ("power_w", 1.0)),
+    "power_kw": ("power_w", 1e3),
+    **{
+        f"{stem}_{unit}": ("load_ratio", 0.01)
+        for stem in ("load", "utilisation", "utilization", "util")
+        for unit in ("%", "percent", "pct")
+    },
+    **{
+        f"{stem}_{prefix}pps": ("rate_pps", factor)
+        for stem in ("rate", "throughput")
+        for prefix, factor in _PREFIXES.items()
+    },
+    **{
+        f"{stem}_{prefix}hz": ("frequency_hz", factor)
+        for stem in ("frequency", "clock")
+        for prefix, factor in _PREFIXES.items()
+    },
+}
+"""Names and factors of columns by heads that people write, in lower case with ``_`` for spaces and brackets."""
+_BARE_LOADS = frozenset({"load", "utilisation", "utilization", "util", "load_ratio"})
+"""Heads of loads without a unit: shares where none is above 1, else percent, because no load is above 1."""
+_BETWEEN_WORDS = re.compile(r"[\s_()\[\],]+")
+
+
+def _with_known_heads(header: tuple[str, ...], rows: list[CsvRow]) -> tuple[tuple[str, ...], list[CsvRow]]:
+    """Return columns under their known names, in base units; a head that two columns may mean stays as it is."""
+    known: dict[str, tuple[str, float]] = {}
+    for head in header:
+        plain = _BETWEEN_WORDS.sub("_", head.lower().replace("%", " % ")).strip("_")
+        if plain in _BARE_LOADS - {"load_ratio"}:
+            numbers = [number for row in rows if (number := _percent_free(row.cells[head])) is not None]
+            known[head] = ("load_ratio", 0.01 if any(number > 1.0 for number in numbers) else 1.0)
+        elif head not in COLUMNS and plain in _HEADS:
+            known[head] = _HEADS[plain]
+    names = [known.get(head, (head, 1.0))[0] for head in header]
+    known = {head: entry for head, entry in known.items() if names.count(entry[0]) == 1}
+    if not known and "load_ratio" not in header:
+        return header, rows
+    for row in rows:
+        row.cells = {
+            known.get(head, (head, 1.0))[0]: _in_base_unit(cell, *known.get(head, (head, 1.0)))
+            for head, cell in row.cells.items()
+        }
+    return tuple(known.get(head, (head, 1.0))[0] for head in header), rows
+
+
+def _percent_free(cell: str) -> float | None:
+    """Return a number without a unit; None for another cell."""
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+def _in_base_unit(cell: str, name: str, factor: float) -> str:
+    """Return a cell in the base unit of its column; what is no number stays, for the faults of its row."""
+    text = cell.strip()
+    if name == "load_ratio" and text.endswith("%"):
+        text, factor = text[:-1].strip(), 0.01
+    elif name == "power_w" and text[-1:] in {"W", "w"}:
+        text = text[:-1].strip()
+    number = _percent_free(text)
+    if number is None or (factor == 1.0 and text == cell.strip()):
+        return cell
+    # Percents shift their decimals: 30 % is 0.3.
+    return repr(number / round(1.0 / factor) if factor < 1.0 else number * factor)
 
 
 def watts(row: CsvRow, column: str) -> float:
