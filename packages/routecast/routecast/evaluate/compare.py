@@ -305,8 +305,8 @@ class Difference:
 class Comparison:
     """All differences between A and B, in the order of the documents; ``same`` counts the equal quantities.
 
-    ``remark``: what the predictions of A and B share; empty where there is nothing to say. ``answers``: what two sizings
-    answer, a sentence for each series; ``answer_cores``: the numbers of cores in them.
+    ``remark``: what the predictions of A and B share; empty where there is nothing to say. ``answers``: what two
+    sizings answer, a sentence for each series; ``answer_cores``: the numbers of cores in them.
     """
 
     kind: str

@@ -26,9 +26,18 @@ from routecast.lab.benchmark.exchange._histogram_text import (
     read_moongen_histogram,
 )
 from routecast.lab.benchmark.exchange._iperf3 import is_iperf3, join_values, read_iperf3
+from routecast.lab.benchmark.exchange._iperf3_text import is_iperf3_text, read_iperf3_text
 from routecast.lab.benchmark.exchange._nfvbench import is_nfvbench, read_nfvbench
 from routecast.lab.benchmark.exchange._record import Record
-from routecast.lab.benchmark.exchange._table import COLUMNS, csv_text, is_table, read_csv, read_parquet, write_parquet
+from routecast.lab.benchmark.exchange._table import (
+    COLUMNS,
+    csv_text,
+    is_table,
+    read_csv,
+    read_parquet,
+    with_loss_ratio,
+    write_parquet,
+)
 from routecast.lab.benchmark.exchange._tester_csv import is_moongen_csv, is_siitperf, read_moongen_csv, read_siitperf
 from routecast.lab.benchmark.exchange._trafficgen import is_trafficgen, read_trafficgen
 from routecast.lab.benchmark.exchange._trex import is_trex, read_trex
@@ -80,6 +89,7 @@ _TEXTS: Final[Mapping[str, tuple[str, Callable[[str], bool], TextReader]]] = {
     ),
     "siitperf": ("siitperf, CSV", is_siitperf, lambda text, name, _: read_siitperf(text, name)),
     "hgrm": ("HdrHistogram percentiles", is_hgrm, read_hgrm),
+    "iperf3-text": ("iperf3's text of UDP tests", is_iperf3_text, lambda text, name, _: read_iperf3_text(text, name)),
     "hlog": ("HdrHistogram log", is_hlog, read_hlog),
 }
 """Formats of text, told by their first lines; the last argument of a reader is the unit of latencies in seconds."""
@@ -92,7 +102,6 @@ FORMATS: Final[Mapping[str, str]] = {
 """Title of each format that can be read, by the name that ``--format`` takes."""
 
 
-_IPERF3_TEXT: Final = re.compile(r"^\[ *ID\](?:\[Role\])? +Interval +Transfer", re.MULTILINE)
 _IPERF3_WARNINGS: Final = re.compile(r"\A(?:\s*(?:iperf3?:|warning:)[^\n]*\n)+(?=\s*\{)", re.IGNORECASE)
 """Lines before a document that standard error has left in the same file."""
 
@@ -145,7 +154,7 @@ def read_measured_table(
     Raises FileProblem: as :func:`routecast.evaluate.points.read_table` and :func:`validate_text`.
     """
     cells = read_cells(Path(path), rename, on_note=on_remark)
-    header = [cell.strip() for cell in next((row for row in cells if any(row)), [])]
+    header = [cell.strip() for cell in next((row for row in with_loss_ratio(cells) if any(row)), [])]
     if not is_table(header):
         return parse_cells(cells, name=str(path))
     text = validate_text(read_records(path, rename=rename), name=str(path), on_remark=on_remark)
@@ -186,9 +195,8 @@ def read_records(
     if suffix == ".csv" and format_name == "auto":
         return read_csv(path, rename=rename)
     if format_name in ("auto", "iperf3"):
-        if _IPERF3_TEXT.search(text[:10_000]):
-            message = "is the text that iperf3 prints for people: write its JSON with iperf3 --json --logfile FILE"
-            raise FileProblem(str(path), [Problem("", message)])
+        if is_iperf3_text(text):
+            return read_iperf3_text(text, str(path))
         text = _IPERF3_WARNINGS.sub("", text, count=1)
     values = parse_values(text, name=str(path))
     if len(values) > 1 or (isinstance(values[0], dict) and "event" in values[0]):

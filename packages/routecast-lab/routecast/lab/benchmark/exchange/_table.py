@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -172,13 +173,34 @@ def _cells(path: Path, rename: Mapping[str, str]) -> list[list[str]]:
     if is_spreadsheet(path):
 
         def is_table_head(heads: Sequence[str]) -> bool:
-            names = [rename.get(head, head) for head in heads]
+            names = with_loss_ratio([[rename.get(head, head) for head in heads]])[0]
             return is_table(names) or is_head(names)
 
         rows = read_sheet(path, kind=kind, is_head=is_table_head)
     else:
         rows = csv_cells(read_table_text(path, kind=kind, max_file_bytes=MAX_BYTES), name=str(path))
-    return rename_heads(rows, rename, name=str(path))
+    return with_loss_ratio(rename_heads(rows, rename, name=str(path)))
+
+
+_LOSS_IN_PERCENT: Final = re.compile(r"loss[ _]*(?:percent|pct|[(\[]?%[)\]]?)", re.IGNORECASE)
+
+
+def with_loss_ratio(rows: list[list[str]]) -> list[list[str]]:
+    """Return rows whose loss in percent (``loss_percent``, ``loss (%)``) is a share, under its name."""
+    heads = [cell.strip() for cell in rows[0]] if rows else []
+    at = next((index for index, head in enumerate(heads) if _LOSS_IN_PERCENT.fullmatch(head)), None)
+    if at is None or "loss_ratio" in heads:
+        return rows
+    shares = ([*row[:at], _share(row[at]), *row[at + 1 :]] if at < len(row) else row for row in rows[1:])
+    return [[*rows[0][:at], "loss_ratio", *rows[0][at + 1 :]], *shares]
+
+
+def _share(cell: str) -> str:
+    """Return a loss in percent as a share; another text stays, for the faults of its row."""
+    try:
+        return repr(float(cell.strip().removesuffix("%")) / 100.0)
+    except ValueError:
+        return cell
 
 
 def records_of_points(points: Sequence[Point]) -> tuple[Record, ...]:
