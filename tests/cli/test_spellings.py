@@ -92,6 +92,32 @@ def test_every_command_asks_for_the_unit_of_a_bare_table(tmp_path: Path, command
     assert "rows 2 to 4, column link: which unit?" in done.stderr
 
 
+def test_every_command_takes_frame_and_frames() -> None:
+    def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+        if hasattr(command, "list_commands"):
+            context = command.context_class(command)
+            for part in command.list_commands(context):
+                yield from commands(command.get_command(context, part), f"{name} {part}")
+        else:
+            yield name, command
+
+    spelled = {
+        name: {option for parameter in command.params for option in parameter.opts} & {"--frame", "--frames"}
+        for name, command in commands(get_command(app), "routecast")
+    }
+    with_frames = {name for name, options in spelled.items() if options}
+    assert with_frames >= {f"routecast {name}" for name in ("solve", "simulate", "sweep", "size", "next", "explore")}
+    assert [name for name in with_frames if len(spelled[name]) != 2] == []
+
+
+@pytest.mark.parametrize("option", ["--frame", "--frames"])
+def test_explore_starts_at_the_frames_that_are_asked_for(table: str, tmp_path: Path, option: str) -> None:
+    for file in (table, QUAD):
+        done = completed("explore", str(file), option, "300 B", "--out", "page.html", folder=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "300 B" in (tmp_path / "page.html").read_text()
+
+
 @pytest.mark.parametrize("head", ["frame", "frames", "frame_size", "frame_bytes"])
 def test_a_column_of_frames_is_read_under_each_name(tmp_path: Path, head: str) -> None:
     (tmp_path / "trace.csv").write_text(f"time_s,{head},flow\n0,128,0\n1e-6,128,1\n2e-6,128,0\n")

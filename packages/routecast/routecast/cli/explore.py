@@ -16,6 +16,7 @@ from routecast.errors import FileProblem, Problem, QuantityProblem
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from routecast.explore.measured import StartConditions
     from routecast.show.page import Page
 
 __all__ = ["explore"]
@@ -40,6 +41,9 @@ def explore(
         str | None, typer.Option("--series", metavar="NAME", help="Of a table: only the rows of this series.")
     ] = None,
     rename: RenameOption = None,
+    frame: Annotated[
+        str | None, typer.Option("--frame", "--frames", metavar="SIZE", help='Frames at the start: "1518 B", IMIX.')
+    ] = None,
     gallery: Annotated[
         Path | None,
         typer.Option("--gallery", metavar="DIR", help="Write a page for each example router, and an index."),
@@ -59,7 +63,14 @@ def explore(
     from routecast.show.page import render_page
 
     if gallery is not None:
-        options = {"a file": file, "--vary": vary, "--series": series, "--rename": rename, "--out": out}
+        options = {
+            "a file": file,
+            "--vary": vary,
+            "--series": series,
+            "--rename": rename,
+            "--frame": frame,
+            "--out": out,
+        }
         for name, value in options.items():
             if value is not None:
                 raise QuantityProblem("", f"--gallery writes pages of the examples, and does not go with {name}")
@@ -75,8 +86,10 @@ def explore(
         words = ["routecast", "explore", file, *(word for text in vary or () for word in ("--vary", text))]
         words += ["--series", series] if series else []
         words += [word for text in rename or () for word in ("--rename", text)]
+        words += ["--frame", frame] if frame else []
+        start = _start(frame)
         with progress_bar("explore"):
-            page = _page(file, vary or (), series, rename or (), command=shlex.join(words))
+            page = _page(file, vary or (), series, rename or (), start, command=shlex.join(words))
             write_whole(page_file, render_page(page))
         remark(f"wrote {page_file}")
     if show and not webbrowser.open(page_file.absolute().as_uri()):
@@ -87,7 +100,9 @@ def _stem(file: str) -> str:
     return Path(file).name.partition(".")[0] or "explore"
 
 
-def _page(file: str, vary: Sequence[str], series: str | None, rename: Sequence[str], *, command: str) -> Page:
+def _page(
+    file: str, vary: Sequence[str], series: str | None, rename: Sequence[str], start: StartConditions, *, command: str
+) -> Page:
     from routecast.explore.views import points_page
     from routecast.quantity.table_file import is_spreadsheet
     from routecast.study.reading import SUFFIX, shipped_studies
@@ -99,13 +114,13 @@ def _page(file: str, vary: Sequence[str], series: str | None, rename: Sequence[s
         names = dict.fromkeys(point.series for point in points)
         if len(names) > 1:
             raise QuantityProblem(file, f"{file} has the series {', '.join(names)}: choose one with --series")
-        return points_page(points, title=next(iter(names)) or path.stem, subject=file, command=command)
+        return points_page(points, title=next(iter(names)) or path.stem, subject=file, command=command, start=start)
     _refuse_option(series, "--series", "a router or a study, which are of one series")
     _refuse_option(rename, "--rename", "a router or a study, which are no tables")
     if file.endswith(SUFFIX) or (file in shipped_studies() and not path.is_file()):
         _refuse_option(vary, "--vary", "a study: cores, frames, flows, link and queue can be turned")
-        return _study_page(file, command=command)
-    return _router_page(path, vary, subject=str(path), command=command)
+        return _study_page(file, command=command, start=start)
+    return _router_page(path, vary, subject=str(path), command=command, start=start)
 
 
 def _refuse_option(value: object, option: str, subject: str) -> None:
@@ -113,7 +128,16 @@ def _refuse_option(value: object, option: str, subject: str) -> None:
         raise QuantityProblem("", f"{option} does not go with {subject}")
 
 
-def _router_page(path: Path, vary: Sequence[str], *, subject: str, command: str) -> Page:
+def _start(frame: str | None) -> StartConditions:
+    from routecast.explore.measured import StartConditions
+    from routecast.load.frames import FrameMix
+
+    return StartConditions(frames=FrameMix.parse(frame) if frame else None)
+
+
+def _router_page(
+    path: Path, vary: Sequence[str], *, subject: str, command: str, start: StartConditions | None = None
+) -> Page:
     from routecast.evaluate.sweep import parse_varied
     from routecast.explore.views import router_page
     from routecast.quantity.bounded_file import read_text
@@ -121,10 +145,12 @@ def _router_page(path: Path, vary: Sequence[str], *, subject: str, command: str)
 
     document = parse_toml(read_text(path, kind="router file"), str(path))
     varied = parse_varied(vary, document, subject=str(path)) if vary else ()
-    return router_page(document, varied, subject=subject, folder=path.parent, command=command)
+    return router_page(
+        document, varied, subject=subject, folder=path.parent, command=command, start=start or _start(None)
+    )
 
 
-def _study_page(file: str, *, command: str) -> Page:
+def _study_page(file: str, *, command: str, start: StartConditions) -> Page:
     from routecast.calibration.priors import read_priors
     from routecast.explore.views import points_page
     from routecast.study.reading import DEFAULT, find_study, read_study
@@ -137,7 +163,9 @@ def _study_page(file: str, *, command: str) -> Page:
         )
         raise FileProblem(file, [Problem("kind", message)])
     priors = read_priors(without=study.study.measurements.left_out)
-    return points_page(measured_points(study), title=study.study.title, subject=file, priors=priors, command=command)
+    return points_page(
+        measured_points(study), title=study.study.title, subject=file, priors=priors, command=command, start=start
+    )
 
 
 def _gallery(folder: Path) -> Path:

@@ -46,19 +46,20 @@ def panel_of_router(
     varied: Sequence[SweepAxis] = (),
     *,
     counts: Sequence[int] = (),
+    frames: str | None = None,
     subject: str,
     folder: pathlib.Path | None = None,
 ) -> Panel:
     """Return the panel of a router file.
 
     ``document`` is the content of the file. ``varied`` has further fields with their values, which replace controls of
-    the same key. ``counts``: further numbers of cores. ``subject`` and ``folder`` are those of
-    :func:`routecast.router.files.parse_router`. Raises RoutecastError: the file makes no valid router.
+    the same key. ``counts``: further numbers of cores, ``frames``: further frames. ``subject`` and ``folder`` are those
+    of :func:`routecast.router.files.parse_router`. Raises RoutecastError: the file makes no valid router.
     """
     routers = Routers(document, subject=subject, folder=folder, frames=None)
     model, load = routers.of({})
     load = load or OfferedLoad(rate_pps=1.0, flows=even_flows(1, len(model.ports)))
-    controls = {control.key: control for control in _controls(document, model, load, subject, counts)}
+    controls = {control.key: control for control in _controls(document, model, load, subject, counts, frames)}
     for axis in varied:
         controls[axis.key] = placed(axis.key, axis.key, axis.values, axis.values[0], paths=paths_of(document, axis.key))
 
@@ -139,7 +140,12 @@ def _arrivals_name(arrivals: Arrivals) -> str:
 
 
 def _controls(
-    document: Mapping[str, Any], model: RouterModel, load: OfferedLoad, subject: str, counts: Sequence[int]
+    document: Mapping[str, Any],
+    model: RouterModel,
+    load: OfferedLoad,
+    subject: str,
+    counts: Sequence[int],
+    frames: str | None,
 ) -> Iterator[Control]:
     file_fields = fields_at(router_table(document, subject), ())
     cores = _cores(document, file_fields, model, counts)
@@ -147,6 +153,7 @@ def _controls(
         yield cores
     if load.arrivals.kind != "trace":
         sizes = [*(f"{size} B" for size in RFC2544_FRAME_BYTES), "IMIX"]
+        sizes += [frames] if frames is not None and frames not in sizes else []
         yield placed("frame", "frames", sizes, load.frames.name, paths=[("load", "frames")])
         flow_counts = sorted({*_FLOWS, len(load.flows.flows), *_even_counts(cores, len(model.ports))})
         yield placed("flows", "flows", flow_counts, len(load.flows.flows), paths=[("load", "flows", "count")])

@@ -10,7 +10,7 @@ from typing import Any
 
 from routecast.calibration.fitted import at_cores
 from routecast.calibration.priors import Priors
-from routecast.errors import RoutecastError
+from routecast.errors import QuantityProblem, RoutecastError
 from routecast.evaluate.points import Point, calibrating
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.sweep import SweepAxis, even_flows, trial_past_transient
@@ -39,14 +39,19 @@ def router_page(
     subject: str,
     folder: Path | None = None,
     command: str = "",
+    start: StartConditions = DEFAULT_START,
 ) -> Page:
     """Return the page of a router file.
 
-    Raises RoutecastError: the file makes no valid router.
+    Raises RoutecastError: the file makes no valid router, or there are frames at the start beside those of a trace.
     """
-    live, left_out = live_of_router(document, varied, subject=subject, folder=folder)
+    model, load = build_router(document, subject=subject, folder=folder)
+    if start.frames is not None and load is not None and load.arrivals.trace is not None:
+        message = f"frames of {start.frames.name} beside a trace: sizes are those of its frames; leave them out"
+        raise QuantityProblem(start.frames.name, message)
+    live, left_out = live_of_router(document, varied, start=start, subject=subject, folder=folder)
     return Page(
-        title=build_router(document, subject=subject, folder=folder)[0].name,
+        title=model.name,
         question="What does this router forward, how late, with what loss, and what limits it?",
         answer="Move a control: the simulator in this page answers at once.",
         sections=(_live_section(live),),
@@ -63,7 +68,8 @@ def live_of_router(
     folder: Path | None = None,
 ) -> tuple[Live, tuple[str, ...]]:
     """Return the live panel of a router file for a page, and the fields without a control."""
-    panel = panel_of_router(document, varied, counts=start.counts, subject=subject, folder=folder)
+    frames = start.frames.name if start.frames else None
+    panel = panel_of_router(document, varied, counts=start.counts, frames=frames, subject=subject, folder=folder)
     model, load = build_router(document, subject=subject, folder=folder)
     load = load or OfferedLoad(rate_pps=1e6, flows=even_flows(1, len(model.ports)))
     key = _cores_key(panel)
@@ -72,7 +78,7 @@ def live_of_router(
         "ratePps": start.rate_pps or load.rate_pps,
         "coresKey": key,
         **_flows_following_cores(panel, len(model.ports)),
-        "start": _start(panel, {"frame": start.frames.name if start.frames else None, key: start.cores}),
+        "start": _start(panel, {"frame": frames, key: start.cores}),
         "measured": [],
         "isLinkKnown": True,
         "document": document,
@@ -94,7 +100,13 @@ def _start(panel: Panel, start_values: Mapping[str | None, Plain | None]) -> dic
 
 
 def points_page(
-    points: Sequence[Point], *, title: str, subject: str, priors: Priors | None = None, command: str = ""
+    points: Sequence[Point],
+    *,
+    title: str,
+    subject: str,
+    priors: Priors | None = None,
+    command: str = "",
+    start: StartConditions = DEFAULT_START,
 ) -> Page:
     """Return the page of a calibrated router.
 
@@ -102,7 +114,7 @@ def points_page(
     page shows the others beside the curves. ``priors`` are those of :func:`routecast.calibration.fit`. Raises
     FitProblem: no point has a rate, or the points belong to several series.
     """
-    live, left_out = live_of_points(points, priors=priors)
+    live, left_out = live_of_points(points, priors=priors, start=start)
     number = len(calibrating(points))
     count = f"{number} measurement{'s' if number != 1 else ''}"
     return Page(
