@@ -20,6 +20,7 @@ from routecast.evaluate._queueing import (
     MD1,
     MG1,
     MG1K,
+    Completion,
     GIGc,
     MMc,
     MMcK,
@@ -28,6 +29,7 @@ from routecast.evaluate._queueing import (
     erlang_b,
     erlang_c,
 )
+from routecast.router.model import Interruptions, RandomTime
 
 CONSTANT = ServiceMix(shares=(1.0,), times_s=(1.0,))
 EXPONENTIAL = ServiceMix(shares=(1.0,), times_s=(1.0,), scv=1.0, law="exponential")
@@ -322,3 +324,54 @@ def test_a_long_dm1k_is_dm1():
     queue = DM1K(arrival_pps=0.8, service_s=1.0, capacity_frames=400)
     assert queue.loss_ratio < 1e-30
     assert queue.waiting_mean_s == pytest.approx(sigma / (1.0 - sigma), rel=1e-9)
+
+
+@pytest.mark.parametrize("capacity", [1, 9, 40])
+@pytest.mark.parametrize("arrival", [0.2, 0.7, 1.5])
+def test_an_interrupted_exponential_server_is_the_markov_chain_of_its_breakdowns(capacity: int, arrival: float) -> None:
+    # A server that breaks down at work (rate r, repair rate d) is a Markov chain of frames and of up or down
+    # (Avi-Itzhak and Naor, Operations Research 11(3), 1963, model B).
+    service, broken, repaired = 1.0, 0.05, 0.1
+    states = [(0, True), *((frames, up) for frames in range(1, capacity + 1) for up in (True, False))]
+    rates = np.zeros((len(states), len(states)))
+    for number, (frames, up) in enumerate(states):
+        to = {(frames + 1, up): arrival} if frames < capacity else {}
+        if frames and up:
+            to |= {(frames - 1, True): service, (frames, False): broken}
+        elif frames:
+            to[frames, True] = repaired
+        for state, rate in to.items():
+            rates[number, states.index(state)] += rate
+            rates[number, number] -= rate
+    balance = np.vstack([rates.T, np.ones(len(states))])
+    chances = np.linalg.lstsq(balance, np.append(np.zeros(len(states)), 1.0), rcond=None)[0]
+    loss = sum(chance for chance, (frames, _) in zip(chances, states, strict=True) if frames == capacity)
+    frames_inside = sum(chance * frames for chance, (frames, _) in zip(chances, states, strict=True))
+    interruptions = Interruptions(rate_hz=broken, duration=RandomTime(mean_s=1.0 / repaired, variation="exponential"))
+    mix = ServiceMix(
+        shares=(1.0,),
+        times_s=(interruptions.stretch / service,),
+        scv=1.0 + interruptions.scatter_s / interruptions.stretch**2,
+        law="other",
+        completion=Completion(law="exponential", scv=1.0, interruptions=interruptions),
+    )
+    queue = MG1K(arrival_pps=arrival, service=mix, capacity_frames=capacity)
+    assert queue.loss_ratio == pytest.approx(loss, rel=1e-6, abs=1e-9)
+    assert queue.mean_frames == pytest.approx(frames_inside, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("law", "scv"), [("gamma", 0.3), ("uniform", 0.2), ("lognormal", 2.0), ("hyperexponential", 4.0)]
+)
+def test_hardly_ever_interrupted_services_lose_what_uninterrupted_ones_lose(law, scv) -> None:
+    plain = ServiceMix(shares=(0.5, 0.5), times_s=(1.2, 0.6), scv=scv, law=law)
+    rare = Interruptions(rate_hz=1e-9, duration=RandomTime(quantiles_s=(0.1, 0.5, 2.0)))
+    interrupted = ServiceMix(
+        shares=plain.shares,
+        times_s=plain.times_s,
+        scv=scv,
+        law="other",
+        completion=Completion(law=law, scv=scv, interruptions=rare),
+    )
+    losses = [MG1K(arrival_pps=0.9, service=mix, capacity_frames=17).loss_ratio for mix in (plain, interrupted)]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-6)

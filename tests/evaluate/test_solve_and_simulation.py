@@ -13,6 +13,7 @@ from routecast.evaluate.solve import Solve
 from routecast.load import Arrivals, FlowSet, FrameMix, OfferedLoad
 from routecast.router import Activation, Contention, ServiceCost, multicore
 from routecast.router.files import read_router_and_load
+from routecast.router.model import Interruptions, RandomTime
 
 MICROSECOND = ServiceCost(per_packet_s=1e-6)
 CBR, POISSON = Arrivals.cbr(), Arrivals.poisson()
@@ -54,6 +55,21 @@ def test_rates_and_utilisation_agree(name):
     ]
     # 2 %: mean batches and independent units stand for the real ones.
     assert used[0] == pytest.approx(used[1], rel=0.02)
+
+
+@pytest.mark.parametrize("rate_pps", [0.3e6, 0.65e6])
+def test_a_short_queue_with_rare_long_interruptions_loses_alike(rate_pps):
+    # Seven of a hundred services meet an interruption of seven services: no gamma law has that shape.
+    table = RandomTime(mean_s=10e-6, variation="hyperexponential", scv=7.0)
+    service = ServiceCost(per_packet_s=1.5e-6, variation="exponential")
+    model = multicore(1, service, queue_frames=8, interruptions=Interruptions(rate_hz=44e3, duration=table))
+    load = OfferedLoad(rate_pps=rate_pps, flows=FlowSet.crafted(1), frames=FrameMix.fixed(64), arrivals=POISSON)
+    solved = Solve(model).trial(load, 1.0)
+    simulated = Simulate(model, seed=1).trial(load, 400_000 / rate_pps)
+    assert simulated.loss_ratio > 0.05
+    # 0.5 % of the frames: the confidence interval of the simulated loss.
+    assert solved.loss_ratio == pytest.approx(simulated.loss_ratio, abs=0.005)
+    assert solved.latency.mean_s == pytest.approx(simulated.latency.mean_s, rel=0.03)
 
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.router.toml"))

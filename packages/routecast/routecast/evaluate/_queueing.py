@@ -27,6 +27,7 @@ import numpy as np
 from routecast.errors import ModelProblem, Problem
 from routecast.evaluate.trial import Delay
 from routecast.quantity.schema import field, value
+from routecast.router.model import Interruptions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,6 +41,9 @@ _LONGEST_CHAIN = 16_384
 _LARGE, _LARGEST_EXPONENT = 1e200, 700.0
 _NORMAL_RANGE, _NORMAL_POINTS = 9.0, 361
 """Standard deviations and points of the quadrature over lognormal times."""
+_NEAR_ZERO = 1e-4
+_ALIAS, _MIN_EMPTY = 1e-12, 1e-6
+"""Error of the inversion of a generating function, and the least chance of no arrival that it is exact enough for."""
 _AS_INDEPENDENT = "with sizes as if in random order (approximation)"
 
 
@@ -407,6 +411,15 @@ ServiceLaw = Literal["deterministic", "exponential", "gamma", "uniform", "lognor
 
 
 @value
+class Completion:
+    """How the completion time of an interrupted service arises, see :class:`~routecast.router.model.Interruptions`."""
+
+    law: ServiceLaw = field("Distribution of the uninterrupted service within a kind")
+    scv: float = field("Its squared coefficient of variation")
+    interruptions: Interruptions = field("What lengthens it")
+
+
+@value
 class ServiceMix:
     """Service time of a mix of frames: for each kind its share, its time, and how the time varies."""
 
@@ -417,6 +430,7 @@ class ServiceMix:
         "Distribution within a kind; ``gamma`` covers the exponential. With ``other`` only two moments are known.",
         default="deterministic",
     )
+    completion: Completion | None = field("For times with interruptions: how they arise, where known", default=None)
 
     @property
     def mean_s(self) -> float:
@@ -565,8 +579,9 @@ class MG1K(Queue):
     balance, ``π_j a_0 = π_0 ā_j + Σ_{0<i<j} π_i ā_{j-i+1}`` (``ā`` tail sums; positive terms only), j < K; then
     ``loss = 1 - 1/(π_0 + rho)`` and ``p_j = π_j/(π_0 + rho)``. Source: Gross et al. sec. 5.1.7; Cooper, "Introduction
     to Queueing Theory", 2nd edition (1981), sec. 5.9. Exact for all laws with a name and for mixes of them (lognormal
-    times by quadrature); a law given by two moments only is replaced by the gamma law with these moments.
-    ``independent`` as in MG1.
+    times by quadrature) and for completion times of interrupted services (Avi-Itzhak and Naor, Operations Research
+    11(3), 1963); a law given by two moments only is replaced by the gamma law with these moments. ``independent`` as in
+    MG1.
     """
 
     arrival_pps: float
@@ -609,6 +624,12 @@ class MG1K(Queue):
         service = self.service
         loads = tuple(self.arrival_pps * time for time in service.times_s)
         scv = 0.0 if service.law == "deterministic" else service.scv
+        if service.completion is not None:
+            by_completion = _mg1k_interrupted(
+                service.shares, service.times_s, service.completion, self.arrival_pps, self.capacity_frames
+            )
+            if by_completion is not None:
+                return by_completion
         return _mg1k_embedded(service.shares, loads, scv, service.law, self.capacity_frames)
 
 
@@ -672,6 +693,73 @@ def _mg1k_embedded(
     chain = _level_crossing(arrivals, capacity)
     embedded: NDArray[np.float64] = chain / chain.sum()
     return embedded
+
+
+@lru_cache(maxsize=256)
+def _mg1k_interrupted(
+    shares: tuple[float, ...], times_s: tuple[float, ...], completion: Completion, arrival_pps: float, capacity: int
+) -> NDArray[np.float64] | None:
+    """Return the embedded chain of M/G/1/K with interrupted services; None where frames nearly always arrive meanwhile.
+
+    The completion time C of a service S with interruptions D at rate r has ``E[e^{-uC}] = S*(u + r(1 - D*(u)))``, and
+    ``E[e^{-λ(1-z)C}]`` generates the arrivals during it. Its coefficients are a Fourier sum over a circle of radius
+    below 1 (Abate and Whitt, Operations Research Letters 12(4), 1992).
+    """
+    length, interruptions = capacity + 1, completion.interruptions
+    points = 1 << (4 * length - 1).bit_length()
+    radius = _ALIAS ** (1.0 / points)
+    circle = radius * np.exp(2j * math.pi * np.arange(points // 2 + 1) / points)
+    slowed = arrival_pps * (1.0 - circle)
+    duration = interruptions.duration
+    if len(duration.quantiles_s) > 1:
+        table = zip(duration.quantiles_s[:-1], duration.quantiles_s[1:], strict=True)
+        away = sum(_transform_between(slowed, low, high) for low, high in table) / (len(duration.quantiles_s) - 1)
+    else:
+        away = _transform(slowed, duration.average_s, duration.squared_cv, duration.variation)
+    worked = slowed + interruptions.rate_hz * (1.0 - away)
+    generated = np.zeros(len(circle), np.complex128)
+    for share, time_s in zip(shares, times_s, strict=True):
+        generated += share * _transform(worked, time_s / interruptions.stretch, completion.scv, completion.law)
+    # Conjugates lie at the other half of the circle.
+    coefficients = np.fft.irfft(generated.conj(), points)[:length]
+    arrivals = np.maximum(coefficients * radius ** -np.arange(length), 0.0)
+    if arrivals[0] < _MIN_EMPTY:
+        return None
+    chain = _level_crossing(arrivals, capacity)
+    embedded: NDArray[np.float64] = chain / chain.sum()
+    return embedded
+
+
+def _transform(u: NDArray[np.complex128], mean_s: float, scv: float, law: ServiceLaw) -> NDArray[np.complex128]:
+    """Return ``E[e^{-uX}]`` of a time of a law."""
+    if scv <= 0.0 or mean_s <= 0.0:
+        return np.exp(-u * mean_s)
+    if law == "hyperexponential":
+        share = 0.5 * (1.0 + math.sqrt(max(scv - 1.0, 0.0) / (scv + 1.0)))
+        parts = [part / (1.0 + u * (0.5 * mean_s / part)) for part in (share, 1.0 - share)]
+        return parts[0] + parts[1]
+    if law == "uniform":
+        low, high = (mean_s * (1.0 + side * math.sqrt(3.0 * scv)) for side in (-1.0, 1.0))
+        return _transform_between(u, max(low, 0.0), high)
+    if law == "lognormal":
+        spread = math.sqrt(math.log1p(scv))
+        normal = np.linspace(-_NORMAL_RANGE, _NORMAL_RANGE, _NORMAL_POINTS)
+        weights = np.exp(-0.5 * normal**2)
+        weights /= weights.sum()
+        times_s = mean_s * np.exp(spread * normal - 0.5 * spread**2)
+        total = np.zeros(len(u), np.complex128)
+        for weight, time_s in zip(weights.tolist(), times_s.tolist(), strict=True):
+            total += weight * np.exp(-u * time_s)
+        return total
+    return np.exp(-np.log1p(scv * mean_s * u) / scv)
+
+
+def _transform_between(u: NDArray[np.complex128], low_s: float, high_s: float) -> NDArray[np.complex128]:
+    """Return ``E[e^{-uX}]`` of a time that is uniform between two."""
+    half = 0.5 * u * (high_s - low_s)
+    near = np.abs(half) < _NEAR_ZERO
+    safe = np.where(near, 1.0, half)
+    return np.exp(-0.5 * u * (low_s + high_s)) * np.where(near, 1.0 + half**2 / 6.0, np.sinh(safe) / safe)
 
 
 def _level_crossing(arrivals: NDArray[np.float64], length: int) -> NDArray[np.float64]:

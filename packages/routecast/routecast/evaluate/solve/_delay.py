@@ -22,6 +22,7 @@ from routecast.evaluate._queueing import (
     DD1,
     GIG1K,
     MG1,
+    Completion,
     GIGc,
     MeanQueue,
     MMc,
@@ -52,7 +53,7 @@ from routecast.evaluate.solve.fluid import Fluid
 from routecast.evaluate.trial import Delay
 from routecast.load.offered import line_rate_pps
 from routecast.quantity.schema import field, value
-from routecast.router.model import RandomTime, TaskUnit
+from routecast.router.model import Interruptions, RandomTime, TaskUnit
 
 _RARE = 1e-6
 _STRADDLES = 0.01
@@ -72,8 +73,10 @@ _JUST_FULL = 1e-3
 _KNOWN = 1e-5
 
 
-def completion_times(mix: ServiceMix, cost: Cost) -> ServiceMix:
+def completion_times(mix: ServiceMix, cost: Cost, interruptions: Interruptions | None = None) -> ServiceMix:
     """Return the completion times of interrupted services; ``mix`` contains their means already.
+
+    ``interruptions``: those of the one unit that serves; None where it needs several units.
 
     ``E[C²] = E[S²]·s² + E[S]·r·E[D²]`` with ``s = 1 + r·E[D]`` at rate r (Avi-Itzhak and Naor, Operations Research
     11(3), 1963); one variation for all sizes gives the two moments of the mix.
@@ -83,7 +86,9 @@ def completion_times(mix: ServiceMix, cost: Cost) -> ServiceMix:
     second = math.fsum(share * time**2 for share, time in zip(mix.shares, mix.times_s, strict=True))
     if second <= 0.0:
         return mix
-    return replace(mix, scv=mix.scv + cost.scatter_s / cost.stretch * mix.mean_s / second, law="other")
+    completion = Completion(law=mix.law, scv=mix.scv, interruptions=interruptions) if interruptions else None
+    scv = mix.scv + cost.scatter_s / cost.stretch * mix.mean_s / second
+    return replace(mix, scv=scv, law="other", completion=completion)
 
 
 def interrupted_queue(fluid: Fluid, index: int, station: Station, arriving: ArrivalProcess) -> Queue | None:
@@ -222,7 +227,10 @@ class ServiceTimes:
         mix = ServiceMix(
             shares=shares, times_s=tuple(time * scale for time in times), scv=task.service.squared_cv, law=law
         )
-        return completion_times(mix, cost)
+        is_single = len(task.needs) == 1 and task.needs[0].units == 1
+        return completion_times(
+            mix, cost, self.fluid.model.pool(task.needs[0].pool).interruptions if is_single else None
+        )
 
 
 _NOTE = re.compile(r'("[^"]*")(.*)', re.DOTALL)

@@ -233,7 +233,7 @@ def law_of(station: Station, arriving: ArrivalProcess, note: Callable[[str], Non
     if arriving.kind == "poisson" and load < _MAX_LOAD:
         queue = _poisson(station)
         if queue is not None:
-            if mix.law == "other" and isinstance(queue, MG1K):
+            if mix.law == "other" and mix.completion is None and isinstance(queue, MG1K):
                 note("loss and delay are those of a gamma law with the same mean and variance, an approximation")
             return queue, ""
     if arriving.kind == "regular" and mix.law == "deterministic" and mix.is_one_size and station.servers == 1:
