@@ -70,7 +70,7 @@ def pass_recorded(fluid: Fluid, overloaded: Fluid | None) -> tuple[Fluid, DelayA
         if number:
             contention.note()
         likely.run()
-    losses = [likely.loss_ratio]
+    losses, by_chance = [likely.loss_ratio], math.inf
     if bounded:
         contention.note()
         courses = [Course(extra=-1.0), Course(extra=1.0)]
@@ -81,12 +81,13 @@ def pass_recorded(fluid: Fluid, overloaded: Fluid | None) -> tuple[Fluid, DelayA
             bound.contention.factors = contention.factors
             bound.run()
             bound.contention.note()
-            losses.append(bound.loss_ratio)
+            losses.append(bound.loss_ratio + bound.added_by_chance_ratio)
             if number == 1:
+                by_chance = likely.chance_frames(bound) / max(likely.offered, 1)
                 # Where a window loses frames, it loses most if those before it delay none.
                 depths = sorted(bound.stations.losing_depths(bound.lost))
                 courses += [Course(extra=1.0, slow_from=depth) for depth in depths if depth > 0]
-    return _with_work(fluid, likely), _answer(fluid, likely, losses)
+    return _with_work(fluid, likely), _answer(fluid, likely, losses, by_chance)
 
 
 class _Contention:
@@ -190,6 +191,8 @@ class _Passage:
         self.held_s: dict[int, float] = {}
         """By task unit where a window begins: the time that its frames are inside."""
         self.contention.services.clear()
+        self.released: dict[int, float] = {}
+        """By node: bound of the frames lost because random stations before it release theirs together."""
         self.wakes_ratio: dict[int, float] = {}
         """By thread: how often its frames wake it, of the wakes of the fluid state."""
         self.forwarded = np.zeros(len(self.trace), bool)
@@ -319,7 +322,7 @@ class _Passage:
         recording, inside = self.recording, station.inside
         queue = _Queue(station.servers, station.room)
         factors = 1.0 if wire_ps is not None else self.contention.factors_of(node)
-        kept_parts, services = [], []
+        kept_parts, services, waited = [], [], []
         self.lost[node], self.wait_s[node], work_s = 0, 0.0, 0.0
         latest = np.zeros(0, np.uint64)
         for begin in range(0, len(frames), CHUNK_FRAMES):
@@ -336,6 +339,8 @@ class _Passage:
             self.lost[node] += int(np.count_nonzero(recording.counts(at[~kept])))
             chunk, starts, work, at = chunk[kept], starts[kept], work[kept], at[kept]
             ends = starts + work
+            if self.course.extra > 0.0:
+                waited.append((at, starts))
             if self.course.extra == 0.0:
                 # Of the courses that only bound the loss nobody asks for waits and work.
                 waits_s = (starts - at).astype(np.float64) / PS
@@ -360,6 +365,15 @@ class _Passage:
                 services.append((starts, ends))
             kept_parts.append(chunk)
         self.work_s[node] = work_s / station.slower
+        if self.course.extra > 0.0 and inside is None and not self.lost[node] and waited:
+            waiting = _most_waiting(*map(np.concatenate, zip(*waited, strict=True)))
+            self.released[node] = self.stations.released(
+                node,
+                len(frames),
+                station.room,
+                waiting=waiting,
+                served_pps=station.servers / max(float(station.service_s.max()), 1e-300),
+            )
         served = np.concatenate(kept_parts) if kept_parts else frames
         self.served[node] = len(served)
         if services:
@@ -475,16 +489,20 @@ class _Passage:
         for number, (node, _) in enumerate(whole):
             self.pending.setdefault(node, []).append(frames[chosen == number])
 
-    @property
-    def chance_frames(self) -> float:
-        """Bound of the frames that interruptions and random services lose besides; infinite where more than these do.
+    def chance_frames(self, slowest: _Passage) -> float:
+        """Return a bound of the frames that interruptions and random services lose besides.
 
-        All of the time that they take beyond its mean is lost for frames, three standard deviations of it.
+        Infinite where more than these decide. A task unit that loses frames is full while it does, so all of the time
+        that they take beyond its mean is lost for frames, three standard deviations of it. One that loses none, and
+        what is behind, lose what the slowest course says.
         """
-        frames = 0.0
+        frames = sum(slowest.released.values())
         for index in self.stations.bounded:
             if not is_own(self.fluid, index):
                 return math.inf
+            if not self.lost.get(index):
+                frames += max(slowest.stations.lost_by_chance.get(index, 0.0), slowest.lost.get(index, 0))
+                continue
             served = self.served.get(index, 0)
             service_s = float(self.fluid.costs[index].busy_s)
             frames += SURE * math.sqrt(max(self.graph.tasks[index].service.squared_cv, 0.0) * served)
@@ -497,9 +515,21 @@ class _Passage:
         return frames
 
     @property
+    def added_by_chance_ratio(self) -> float:
+        """Bound of the share of frames that are lost by chance beside those of this course."""
+        frames = sum(self.stations.added_by_chance.values()) + sum(self.released.values())
+        return min(frames / max(len(self.trace), 1), 1.0)
+
+    @property
     def loss_ratio(self) -> float:
         """Share of the offered frames that are lost."""
         return sum(self.lost.values()) / max(self.offered, 1)
+
+
+def _most_waiting(at: Instants, starts: Instants) -> int:
+    """Return the most frames that wait when one arrives, that one too."""
+    begun = np.searchsorted(np.sort(starts), at, side="right")
+    return max(int((np.arange(1, len(at) + 1) - begun).max(initial=0)), 0)
 
 
 def _streams(fluid: Fluid) -> Numbers:
@@ -555,7 +585,7 @@ def _pays_for_starts(fluid: Fluid, index: int) -> bool:
     return not is_dedicated or by_start_s > 0.0 or bool(cost.sleep_states)
 
 
-def _answer(fluid: Fluid, likely: _Passage, losses: list[float]) -> DelayAnswer:
+def _answer(fluid: Fluid, likely: _Passage, losses: list[float], by_chance: float) -> DelayAnswer:
     names = [task.name for task in fluid.graph.tasks] + [f"{port.name} out" for port in fluid.model.ports]
     per_s = 1.0 / likely.recording.duration_s
     drops = {names[node]: count * per_s for node, count in sorted(likely.lost.items()) if count}
@@ -569,7 +599,7 @@ def _answer(fluid: Fluid, likely: _Passage, losses: list[float]) -> DelayAnswer:
         for index, task in enumerate(fluid.graph.tasks)
     }
     low = min(losses)
-    high = min(max(losses), losses[0] + likely.chance_frames / max(likely.offered, 1))
+    high = min(max(losses), losses[0] + by_chance)
     high = 1.0 if likely.stations.is_unbounded else high
     width = _MAX_WIDTH[1 if likely.recording.is_uneven else 0]
     reason = ""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from routecast.evaluate.solve._absence_loss import beyond_room
 from routecast.evaluate.solve._burst_bounds import most_contention
 from routecast.evaluate.solve._cost import slowest_over_mean
+from routecast.evaluate.solve._recorded_chance import ChanceQueue, held_beyond
 from routecast.evaluate.solve._recording import CHUNK_FRAMES, PS, Floats, Instants, Recording
 from routecast.evaluate.solve._scheduling_shares import Component, served_at_once
 from routecast.evaluate.solve._unknown_shares import Absences
@@ -24,6 +26,10 @@ _BUSY_THREADS = 0.9
 """Load of threads from which their turns, which the queues leave out, decide."""
 _MIN_ROOM = 8
 """Places at shared units of which two queues can still bound the loss."""
+_UNEVEN, _PACED, _LEAST_SCV = 1.5, 0.95, 1e-3
+"""How much more of the frames that a station releases together may go one way than of all; load by such frames up to
+which a queue follows them; least squared variation of their gaps."""
+NOTABLE_CHANCE = 1e-4
 _WINDOW_ERROR = 0.03
 """Error of the joint throughput of windows, chosen in sight of random traces."""
 
@@ -103,6 +109,12 @@ class RecordedStations:
         """The most frames that may be inside a window."""
         self._kept_frames: dict[int, int] = {}
         """By bounded task unit: the most frames that it keeps where it is slow."""
+        self._chances: dict[int, ChanceQueue] = {}
+        """In the slowest course, by task unit with random services or interruptions and units of its own."""
+        self.lost_by_chance: dict[int, float] = {}
+        """By such a task unit: bound of the frames that its queue loses although none is lost with mean services."""
+        self.added_by_chance: dict[int, float] = {}
+        """Those of them that its queue in this course does not lose itself."""
 
     def losing_depths(self, lost: Mapping[int, int]) -> set[int]:
         """Return how many windows follow each other up to those that lose frames.
@@ -140,13 +152,94 @@ class RecordedStations:
             return RecordedStation(servers, service_s, len(self._recording))
         self.bounded[index] = why
         if is_own(fluid, index):
-            # The services that a queue remembers: those of its places, or more near a full load.
-            remembered = min(1.0 / max(1.0 - self._absences.load[index], 1e-3) ** 2, len(at))
-            scatter = SURE * math.sqrt(max(task.service.squared_cv, 0.0) * max(room + servers, remembered))
-            away = _most_within(at, interruption_s(fluid, index)) + scatter
-            room = max(math.floor(room - max(self._course.extra, 0.0) * away), 1)
-            return self._plain(index, service_s, servers, room)
+            station = self._plain(index, service_s, servers, room)
+            return self._lessened(index, at, station) if self._course.extra > 0.0 and len(at) else station
         return self._bound_by_shared_units(index, at, service_s, servers, room)
+
+    def _lessened(self, index: int, at: Instants, station: RecordedStation) -> RecordedStation:
+        """Return the slowest course of a task unit of which chance alone is not known.
+
+        Its queue has less room by what random services and interruptions gather, or it has all of its room and loses
+        what Kingman's bound says besides, whichever loses less.
+        """
+        fluid = self._fluid
+        # The services that a queue remembers: those of its places, or more near a full load.
+        remembered = min(1.0 / max(1.0 - self._absences.load[index], 1e-3) ** 2, len(at))
+        scatter = SURE * math.sqrt(completion_scv(fluid, index) * max(station.room + station.servers, remembered))
+        away = _most_within(at, interruption_s(fluid, index)) + scatter
+        lessened = replace(station, room=max(math.floor(station.room - away), 1))
+        less_frames = self._lost_frames(lessened, at)
+        if not is_random(fluid, index):
+            return lessened
+        chance = self._chance(index, at, station)
+        self._chances[index] = chance
+        frames = chance.finds(station.room + station.servers) * len(at)
+        self.lost_by_chance[index] = min(frames, float(less_frames))
+        if self._lost_frames(station, at) + frames > less_frames + NOTABLE_CHANCE * len(at):
+            return lessened
+        self.added_by_chance[index] = frames
+        return station
+
+    def _chance(self, index: int, at: Instants, station: RecordedStation) -> ChanceQueue:
+        """Return bounds of the number of frames at a task unit with random services and units of its own."""
+        fluid, task, cost = self._fluid, self._fluid.graph.tasks[index], self._fluid.costs[index]
+        sizes, weights = self._recording.sizes, self._recording.frames_by_size
+        mean_s = float(np.average(station.service_s, weights=weights)) * _most_contention(fluid, index)
+        longest_s = mean_s if len(sizes) == 1 else float(station.service_s.max()) * _most_contention(fluid, index)
+        wakeup = task.activation.wakeup
+        late_s = cost.moderation_s + cost.interrupt_s + (wakeup.quantile_s(_RARE_QUANTILE) if wakeup else 0.0)
+        interruptions = [pool.interruptions for pool in map(fluid.model.pool, (n.pool for n in task.needs))]
+        return ChanceQueue(
+            at,
+            np.full(len(at), mean_s),
+            station.servers,
+            station.servers + station.room,
+            scv=max(task.service.squared_cv, 0.0) * (longest_s / mean_s if mean_s > 0.0 else 1.0),
+            interruptions=interruptions[0] if interruptions else None,
+            late_s=late_s,
+        )
+
+    def released(self, node: int, frames: int, room: int, *, waiting: int, served_pps: float) -> float:
+        """Return a bound of the frames that a queue loses because random stations before it release theirs together.
+
+        Stations release frames no faster than they serve without interruptions. Where that is faster than the queue is
+        served, it keeps the rest of what they held; elsewhere only short services in a row fill it.
+
+        ``waiting``: the most frames that wait in it where services take their means.
+        """
+        before = sorted(self.before[node] & self._chances.keys())
+        pace_pps = math.fsum(self._pace_pps(index, to) for index, to in self._last_before(node)) if before else 0.0
+        if pace_pps <= 0.0 or not frames:
+            return 0.0
+        left, load = room - waiting, pace_pps / served_pps
+        kept = max(1.0 - 1.0 / load, 0.0)
+        share = 1.0
+        if kept < 1.0:
+            scv = max(max(self._fluid.graph.tasks[index].service.squared_cv, 0.0) for index in before)
+            share = beyond_room(load, _LEAST_SCV, left, max(scv, _LEAST_SCV)) if load < _PACED else 1.0
+        if share > NOTABLE_CHANCE:
+            most = left if load < _PACED else math.floor(min(left / max(kept, 1e-9), 1e9))
+            share = min(share, held_beyond([self._chances[index] for index in before], most))
+        return share * frames
+
+    def _last_before(self, node: int) -> set[tuple[int, int]]:
+        """Return the last task units that take time before a node, and where their frames go next."""
+        found: set[tuple[int, int]] = set()
+        for index, edges in enumerate(self._fluid.graph.edges):
+            if index in self.before[node] and any(to == node and (fraction > 0.0).any() for to, fraction in edges):
+                found |= {(index, node)} if self._fluid.costs[index].busy_s > 0.0 else self._last_before(index)
+        return found
+
+    def _pace_pps(self, index: int, node: int) -> float:
+        """Return how fast a task unit releases frames for a node, where its units are not interrupted, frames/s."""
+        fluid, task, cost = self._fluid, self._fluid.graph.tasks[index], self._fluid.costs[index]
+        limits = [served_at_once(task, max(len(part.units) // units, 1)) for part, units in fluid.uses[index]]
+        servers = max(min(limits, default=task.parallel), 1)
+        shortest_s = float(self._service_s(index, batch_frames=math.inf).min()) / cost.stretch
+        rates = fluid.rates[index]
+        share = math.fsum(float(rates @ fraction) for to, fraction in fluid.graph.edges[index] if to == node)
+        share = min(_UNEVEN * share / max(float(rates.sum()), 1e-300), 1.0)
+        return servers / max(shortest_s, 1e-300) * share
 
     def own_station(self, index: int) -> RecordedStation:
         """Return a task unit with one server whose frames alone decide its course."""
@@ -319,6 +412,17 @@ def is_own(fluid: Fluid, index: int) -> bool:
     is_even = not task.needs or slowest_over_mean(task, fluid.model, fluid.costs[index]) <= 1.0 + 1e-9
     polls = task.activation.kind == "interrupt"
     return is_even and (_is_alone(fluid, index) if polls else fluid.costs[index].batch_s <= 0.0)
+
+
+def is_random(fluid: Fluid, index: int) -> bool:
+    """Whether the services of a task unit are random or interrupted."""
+    return completion_scv(fluid, index) > 0.0
+
+
+def completion_scv(fluid: Fluid, index: int) -> float:
+    """Return the squared variation of the services of one size, with the interruptions of their units."""
+    cost, scv = fluid.costs[index], max(fluid.graph.tasks[index].service.squared_cv, 0.0)
+    return scv + cost.scatter_s / cost.stretch / cost.busy_s if cost.busy_s > 0.0 else 0.0
 
 
 def _is_alone(fluid: Fluid, index: int) -> bool:
