@@ -24,7 +24,7 @@ import numpy as np
 from routecast.evaluate.solve._recording import PS, Floats, Instants
 from routecast.router.model import Interruptions, RandomTime
 
-__all__ = ["ChanceQueue", "decay_per_s", "held_beyond"]
+__all__ = ["ChanceQueue", "decay_per_s", "held_beyond", "paced_beyond"]
 
 _CAUTION = 1.25
 _SHARES = 0.3, 0.6, 0.9
@@ -168,3 +168,26 @@ def held_beyond(queues: Iterable[ChanceQueue], frames: int) -> float:
             log_moments += most + np.log(np.exp(-most) + np.exp(terms - most[:, None]).sum(axis=1))
     bounds = log_moments - _SLOPES * (frames + 1) - np.log(-np.expm1(-_SLOPES))
     return float(np.exp(min(bounds.min(), 0.0)))
+
+
+def paced_beyond(load: float, scv: float, room: int) -> float:
+    """Return Kingman's bound of the share of frames that find a room full where constant services take them in.
+
+    ``scv``: squared variation of their gaps, which count as gamma times with a quarter more of it.
+
+    Examples
+    --------
+    >>> paced_beyond(0.6, 0.8, 1) > 0.3 > 0.001 > paced_beyond(0.6, 0.8, 16)
+    True
+    """
+    scv, low, high = max(_CAUTION * scv, _MIN_SCV), 0.0, 1.0
+
+    def rises(theta: float) -> bool:
+        return theta > math.log1p(theta * scv / load) / scv
+
+    while not rises(high) and high < 1e6:
+        low, high = high, 2.0 * high
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if rises(middle) else (middle, high)
+    return math.exp(-low * max(room, 0))

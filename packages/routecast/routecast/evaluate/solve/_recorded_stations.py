@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from routecast.evaluate.solve._absence_loss import beyond_room
 from routecast.evaluate.solve._burst_bounds import most_contention
 from routecast.evaluate.solve._cost import slowest_over_mean
-from routecast.evaluate.solve._recorded_chance import ChanceQueue, held_beyond
+from routecast.evaluate.solve._recorded_chance import ChanceQueue, held_beyond, paced_beyond
 from routecast.evaluate.solve._recording import CHUNK_FRAMES, PS, Floats, Instants, Recording
 from routecast.evaluate.solve._scheduling_shares import Component, served_at_once
 from routecast.evaluate.solve._unknown_shares import Absences
@@ -26,9 +25,9 @@ _BUSY_THREADS = 0.9
 """Load of threads from which their turns, which the queues leave out, decide."""
 _MIN_ROOM = 8
 """Places at shared units of which two queues can still bound the loss."""
-_UNEVEN, _PACED, _LEAST_SCV = 1.5, 0.95, 1e-3
+_UNEVEN, _PACED = 1.5, 0.95
 """How much more of the frames that a station releases together may go one way than of all; load by such frames up to
-which a queue follows them; least squared variation of their gaps."""
+which a queue follows them."""
 NOTABLE_CHANCE = 1e-4
 _WINDOW_ERROR = 0.03
 """Error of the joint throughput of windows, chosen in sight of random traces."""
@@ -216,7 +215,7 @@ class RecordedStations:
         share = 1.0
         if kept < 1.0:
             scv = max(max(self._fluid.graph.tasks[index].service.squared_cv, 0.0) for index in before)
-            share = beyond_room(load, _LEAST_SCV, left, max(scv, _LEAST_SCV)) if load < _PACED else 1.0
+            share = paced_beyond(load, scv, left) if load < _PACED else 1.0
         if share > NOTABLE_CHANCE:
             most = left if load < _PACED else math.floor(min(left / max(kept, 1e-9), 1e9))
             share = min(share, held_beyond([self._chances[index] for index in before], most))
