@@ -30,7 +30,7 @@ class Variant:
     name: str
     model: RouterModel
     frames: int
-    path: Literal["auto", "recursion", "events"] = "auto"
+    path: Literal["auto", "recursion", "events", "lanes"] = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +101,7 @@ def _w2() -> Workload:
         load=OfferedLoad(rate_pps=0.9e6, arrivals=Arrivals.poisson()),
         variants=(
             Variant(name="routecast, recursion", model=router, frames=8_000_000, path="recursion"),
+            Variant(name="routecast, lanes", model=router, frames=20_000_000, path="lanes"),
             Variant(name="routecast, events", model=router, frames=4_000_000, path="events"),
         ),
         theory=Theory(

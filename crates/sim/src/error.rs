@@ -37,6 +37,12 @@ pub enum SimError {
         /// Why it does.
         why: &'static str,
     },
+    /// Lanes were asked for, but the model is not of their kind.
+    #[error("it cannot be simulated in lanes ({why}); use the path \"auto\"")]
+    NotInLanes {
+        /// Why not.
+        why: String,
+    },
     /// The trial ended before its transient did.
     #[error("a trial of {} is too short to pass the transient ({why}); simulate at least {}", span(*duration_s), span(*needed_s))]
     Transient {
@@ -59,7 +65,7 @@ impl SimError {
         match self {
             Self::Index { .. } | Self::Number { .. } => "scenario",
             Self::Cycle { .. } => "cycle",
-            Self::NotRecursive { .. } => "path",
+            Self::NotRecursive { .. } | Self::NotInLanes { .. } => "path",
             Self::Transient { .. } => "transient",
             Self::Interrupted => "interrupted",
         }
@@ -74,6 +80,7 @@ impl SimError {
             | Self::Number { .. }
             | Self::Cycle { .. }
             | Self::NotRecursive { .. }
+            | Self::NotInLanes { .. }
             | Self::Interrupted => (0.0, 0.0),
         }
     }

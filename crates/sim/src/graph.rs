@@ -262,6 +262,12 @@ impl Graph {
         self.inward.iter().copied()
     }
 
+    /// The node where a flow first waits or is served; none where a turn or a chance decides.
+    #[must_use]
+    pub fn first_of(&self, flow: u32) -> Option<u32> {
+        Some(self.inward[flow as usize]).filter(|&node| node != DYNAMIC)
+    }
+
     /// The node where a frame that comes in first waits or is served.
     #[inline]
     pub fn enter(&mut self, flow: u32, seq: u64) -> u32 {

@@ -28,8 +28,10 @@ impl Default for Histogram {
 /// A finished histogram: `(bucket, count)` of the buckets that are not empty.
 pub type Sparse = Vec<(u32, u64)>;
 
+/// The bucket of a span.
 #[inline]
-fn slot(value_ps: u64) -> usize {
+#[must_use]
+pub fn slot(value_ps: u64) -> usize {
     let shift = 64 - BITS - (value_ps | ((1 << BITS) - 1)).leading_zeros();
     (shift as usize) * HALF + (value_ps >> shift) as usize
 }

@@ -135,6 +135,21 @@ pub struct HopRow {
     pub start_ps: u64,
 }
 
+/// What lanes have to say of themselves.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct LanesOutcome {
+    /// Seams between segments of the trial, all replications.
+    pub seams: usize,
+    /// Those that were proved by the warm-up alone.
+    pub proved_at_once: usize,
+    /// Those that were proved by running a segment again.
+    pub repaired: usize,
+    /// Seconds of a tick.
+    pub tick_s: f64,
+    /// The greatest relative error of a mean service by rounding.
+    pub rounding_ratio: f64,
+}
+
 /// Outcome of one simulation, or of several replications together.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Outcome {
@@ -182,6 +197,9 @@ pub struct Outcome {
     pub flows: Vec<FlowOutcome>,
     /// Rates over time, where they were kept.
     pub over_time: Vec<Moment>,
+    /// What lanes have to say of themselves, where they ran the trial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lanes: Option<LanesOutcome>,
     /// Kept messages of the first replication.
     pub messages: Vec<MessageRow>,
     /// Kept fates of the first replication, by frame number.
@@ -196,7 +214,7 @@ pub struct Outcome {
 /// # Errors
 ///
 /// Whatever [`Scenario::check`] and the run refuse, and [`SimError::Transient`] where a steady state is needed.
-pub fn simulate(scenario: &Scenario, report: &dyn Fn(f64) -> ControlFlow<()>) -> Result<Outcome, SimError> {
+pub fn simulate(scenario: &Scenario, report: &(dyn Fn(f64) -> ControlFlow<()> + Sync)) -> Result<Outcome, SimError> {
     scenario.check()?;
     let record = run(scenario, report)?;
     let outcome = combine(scenario, vec![record]);
@@ -276,6 +294,7 @@ pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
         pools: pools(&records, window, seconds),
         flows: flows(&records, window, seconds),
         over_time: over_time(&records, duration_s),
+        lanes: lanes(&records),
         messages: Vec::new(),
         fates: Vec::new(),
         hops: Vec::new(),
@@ -307,6 +326,19 @@ pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
             .collect();
     }
     outcome
+}
+
+fn lanes(records: &[Record]) -> Option<LanesOutcome> {
+    let mut sum: Option<LanesOutcome> = None;
+    for account in records.iter().filter_map(|record| record.lanes) {
+        let sum = sum.get_or_insert_default();
+        sum.seams += account.seams.all;
+        sum.proved_at_once += account.seams.at_once;
+        sum.repaired += account.seams.repaired;
+        sum.tick_s = account.tick_ps / PS_PER_S;
+        sum.rounding_ratio = account.rounding_ratio;
+    }
+    sum
 }
 
 fn in_seconds(at_ps: u64) -> f64 {

@@ -64,7 +64,7 @@ impl Planes {
                 Path::Events => Some("events were asked for"),
                 _ if watched[n] => Some("frames are held back before it"),
                 _ if n < tasks && ends[n] => Some("frames give units back there"),
-                _ if n < tasks => needs_events(scenario, n),
+                _ if n < tasks => needs_events(scenario, n, false),
                 _ => None,
             })
             .collect();
@@ -173,8 +173,8 @@ fn is_touched(scenario: &Scenario, task: usize) -> bool {
         || model.tasks.iter().any(|other| other.copies.contains(&task))
 }
 
-/// Why a task unit cannot be a station by itself; none if it can.
-fn needs_events(scenario: &Scenario, task: usize) -> Option<&'static str> {
+/// Why a task unit cannot be a station by itself, whose units slow each other down or not; none if it can.
+pub(crate) fn needs_events(scenario: &Scenario, task: usize, may_slow: bool) -> Option<&'static str> {
     let this = &scenario.model.tasks[task];
     if is_touched(scenario, task) {
         return Some("something happens to it during the trial, or it makes or gets copies");
@@ -201,7 +201,7 @@ fn needs_events(scenario: &Scenario, task: usize) -> Option<&'static str> {
     if !pool.sleep.is_empty() {
         return Some("the units of its pool fall asleep");
     }
-    if !pool.contention.iter().all(|&factor| factor == 1.0) {
+    if !may_slow && !pool.contention.iter().all(|&factor| factor == 1.0) {
         return Some("the units of its pool slow each other down");
     }
     if allowed.len() > 1 && pool.migration_ps > 0.0 {
@@ -233,7 +233,7 @@ fn group(scenario: &Scenario, planes: &[Plane], watched: &[bool]) -> (Vec<Group>
         if by_events && !is_wide(scenario, node) {
             continue;
         }
-        if node >= model.tasks.len() || needs_events(scenario, node).is_none() {
+        if node >= model.tasks.len() || needs_events(scenario, node, false).is_none() {
             grouped[node] = Some(groups.len() as u32);
             groups.push(Group { servers: servers(scenario, node) });
         }
@@ -278,7 +278,7 @@ fn is_wide(scenario: &Scenario, node: usize) -> bool {
     scenario.model.tasks.get(node).is_some_and(|task| {
         task.needs.is_empty()
             && task.parallel.is_some_and(|parallel| parallel > WIDE)
-            && needs_events(scenario, node).is_none()
+            && needs_events(scenario, node, false).is_none()
     })
 }
 

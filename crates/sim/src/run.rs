@@ -15,7 +15,7 @@ use crate::graph::{EXIT, Graph, Next};
 use crate::ledger::Ledger;
 use crate::manager::{Managers, Message};
 use crate::planes::Plane;
-use crate::scenario::Scenario;
+use crate::scenario::{Path, Scenario};
 use crate::source::{Arrival, Source};
 use crate::station::{Passage, Servers, Sink, Station};
 
@@ -32,6 +32,8 @@ pub struct Record {
     pub messages: Vec<Message>,
     /// Plane that ran each node.
     pub planes: Vec<Plane>,
+    /// What lanes have to say of themselves, where they ran it.
+    pub lanes: Option<crate::lanes::Account>,
 }
 
 /// Frames on their way to a recursive node.
@@ -97,7 +99,10 @@ impl Pending {
 /// # Errors
 ///
 /// [`SimError::Cycle`], [`SimError::NotRecursive`], [`SimError::Interrupted`].
-pub fn run(scenario: &Scenario, report: &dyn Fn(f64) -> ControlFlow<()>) -> Result<Record, SimError> {
+pub fn run(scenario: &Scenario, report: &(dyn Fn(f64) -> ControlFlow<()> + Sync)) -> Result<Record, SimError> {
+    if scenario.run.path == Path::Lanes {
+        return crate::lanes::run(scenario, report);
+    }
     let graph = Graph::compile(scenario)?;
     let nodes = graph.planes.len();
     let mut ledger = Ledger::new(scenario);
@@ -285,7 +290,7 @@ impl Pipeline {
             in_flight += 1;
             self.ledger.by_flow.iter_mut().for_each(|by_flow| by_flow.keep(frame));
         }
-        Record { ledger: self.ledger, in_flight, messages, planes: self.graph.planes }
+        Record { ledger: self.ledger, in_flight, messages, planes: self.graph.planes, lanes: None }
     }
 }
 

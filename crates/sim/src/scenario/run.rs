@@ -97,7 +97,7 @@ impl Event {
     }
 }
 
-/// The two execution paths. They give the same trace where both can run.
+/// The execution paths. Recursion and events give the same trace where both can run; lanes draw by a rule of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Path {
@@ -108,4 +108,6 @@ pub enum Path {
     Recursion,
     /// Events for everything.
     Events,
+    /// Many stretches of the trial at once, one lane of a vector each, or an error.
+    Lanes,
 }

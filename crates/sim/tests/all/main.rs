@@ -2,6 +2,7 @@
 
 mod changes;
 mod flows;
+mod lanes;
 mod paths;
 mod resources;
 mod resting;

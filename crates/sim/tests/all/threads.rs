@@ -1,6 +1,8 @@
 //! Threads that share units under Linux's schedulers, turn among queues and wait for room, against what theory,
 //! arithmetic and conservation say of them.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use crate::scenarios::{US, exit, go, on, pool, port, seconds, task, to};
 use proptest::prelude::*;
 use routecast_sim::scenario::{
@@ -380,13 +382,13 @@ fn a_run_can_be_stopped_between_two_arrivals() {
     // Two threads that are cut every nanosecond have some 2e8 events in the second between the first arrivals and the end.
     let tiny = Policy::Linux { quantum_ps: 1e3, wakeup_granularity_ps: 0.0 };
     let scenario = beside(vec![fixed(1e6, 4, exit()), fixed(1e6, 4, exit())], &[2.0, 2.0], tiny, 1, 3.0);
-    let reports = std::cell::Cell::new(0);
+    let reports = AtomicU32::new(0);
     let stop = |_: f64| {
-        reports.set(reports.get() + 1);
-        if reports.get() == 3 { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
+        let number = reports.fetch_add(1, Ordering::Relaxed) + 1;
+        if number == 3 { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
     };
     assert!(simulate(&scenario, &stop).is_err());
-    assert_eq!(reports.get(), 3);
+    assert_eq!(reports.load(Ordering::Relaxed), 3);
 }
 
 #[test]

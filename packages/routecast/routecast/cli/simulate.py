@@ -181,6 +181,7 @@ class Path(StrEnum):
     AUTO = "auto"
     RECURSION = "recursion"
     EVENTS = "events"
+    LANES = "lanes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +200,10 @@ class RunOptions:
             bounds={"beyond_one": True},
         ),
     ] = None
-    path: Annotated[Path, typer.Option("--path", help="How the engine works; the results are the same.")] = Path.AUTO
+    path: Annotated[
+        Path,
+        typer.Option("--path", help="How the engine works; the results are the same, but for lanes, which draw anew."),
+    ] = Path.AUTO
     trace_messages: Annotated[
         bool, typer.Option("--trace-messages", help="Record the managers' messages REQ, REP, REL, REV (small runs).")
     ] = False
@@ -307,8 +311,10 @@ def _duration_s(duration: str | None, load: OfferedLoad) -> float:
     return trace.length_s
 
 
-def _path(path: Path, *, trace_messages: bool) -> Literal["auto", "recursion", "events"]:
+def _path(path: Path, *, trace_messages: bool) -> Literal["auto", "recursion", "events", "lanes"]:
     """Return the path; traces of messages need events, because the recursion has no resource managers."""
     if path is Path.RECURSION:
         return "recursion"
+    if path is Path.LANES:
+        return "lanes"
     return "events" if trace_messages or path is Path.EVENTS else "auto"

@@ -447,9 +447,23 @@ def _notes(outcome: dict[str, Any], intended_pps: float, events: Sequence[Event]
             "the trial is too short for an interval of its mean latency: neighbouring parts of it resemble each other;"
             " simulate longer, or several replications"
         )
+    if (lanes := outcome.get("lanes")) is not None:
+        notes.append(_lanes_note(lanes))
     if outcome["replications"] > 1:
         notes.append(f"{outcome['replications']} independent replications; frame counts are their sums")
     return tuple(notes)
+
+
+def _lanes_note(lanes: dict[str, Any]) -> str:
+    """Return what lanes have to say of themselves: seams, ticks, and the rule of their draws."""
+    proved = lanes["proved_at_once"] + lanes["repaired"]
+    again = f", {lanes['repaired']} of them by running a segment again" if lanes["repaired"] else ""
+    tick, rounding = format_duration(lanes["tick_s"]), lanes["rounding_ratio"]
+    return (
+        f"in lanes: {proved} of {lanes['seams']} seams proved{again}; a tick is {tick}, which rounds a mean service by"
+        f" {rounding:.1g} of itself at most; draws belong to instants (S8), so a seed gives another trial than by"
+        " recursion or events"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -489,7 +503,8 @@ class Simulate:
     * ``seed``: seed of all random streams; one seed gives one trace (S8).
     * ``replications``: independent replications, run on all cores; a single one has intervals from batch means (S10).
     * ``path``: ``auto`` uses Lindley's recursion where the model allows it and events for the rest; both give the same
-      trace.
+      trace. ``lanes`` cuts the trial into segments that run side by side, one lane of a vector each, and proves the
+      seams between them; it draws by a rule of its own (S8), and the note says so.
     * ``target_relative_half_width``: adds replications, up to ``max_replications``, until the 95 % half-width of the
       mean latency is at most this share of it.
     * ``steady_state``: refuses a trial whose transient has not ended (default). Every other trial is measured after
@@ -518,7 +533,7 @@ class Simulate:
     model: RouterModel
     seed: int = 1
     replications: int = 1
-    path: Literal["auto", "recursion", "events"] = "auto"
+    path: Literal["auto", "recursion", "events", "lanes"] = "auto"
     target_relative_half_width: float | None = None
     max_replications: int = 64
     steady_state: bool = True

@@ -1,0 +1,246 @@
+//! One trajectory cut into segments, a lane each, whose seams are proved.
+//!
+//! ```text
+//!   lane 1   ├──────── segment 1 ────────┤
+//!   lane 2            ╌╌ warm-up ╌╌├──────── segment 2 ────────┤
+//!                                  ▲ equal states: from here on both are the same trajectory
+//! ```
+//!
+//! A lane begins a warm-up before its segment, empty. If its state at the border equals the state with which the segment
+//! before ended, the cut changes nothing. A seam that stays open is repaired: its segment runs again, from the known
+//! state, which proves the seam and opens the next one if its own end has changed.
+
+use std::ops::ControlFlow;
+
+#[cfg(feature = "parallel")]
+use rayon::prelude::*;
+
+use crate::router::{Program, Refusal, STRETCH_BITS, TICK_BITS};
+use crate::state::{Histograms, Lanes, State, Tally};
+use crate::vectors::{Run, Vectors};
+
+/// How a trajectory is cut.
+#[derive(Debug, Clone)]
+pub struct Cut {
+    /// Borders of the windows that are counted apart, ticks, from 0 on.
+    pub windows: Vec<u64>,
+    /// For each window, the part of the trajectory whose histograms it belongs to, in order.
+    pub part_of: Vec<usize>,
+    /// Segments, at most one for each window.
+    pub segments: usize,
+    /// Ticks of a warm-up.
+    pub warm_up: u64,
+    /// Instructions to use.
+    pub vectors: Vectors,
+}
+
+/// What was counted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// By window.
+    pub windows: Vec<Tally>,
+    /// By part.
+    pub parts: Vec<Histograms>,
+    /// The state at the end.
+    pub end: State,
+    /// How the cut went.
+    pub seams: Seams,
+}
+
+/// Seams between segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Seams {
+    /// All.
+    pub all: usize,
+    /// Proved by the warm-up alone.
+    pub at_once: usize,
+    /// Proved by running a segment again.
+    pub repaired: usize,
+}
+
+/// A segment that was run.
+struct Segment {
+    begin: State,
+    end: State,
+    windows: Vec<Tally>,
+    histograms: Vec<(usize, Histograms)>,
+}
+
+/// Runs a trajectory. `report` receives the finished share, 0..1, and may stop it; then the result is none.
+///
+/// # Errors
+///
+/// [`Refusal`]: the windows are not in order, or too long for a clock.
+///
+/// # Panics
+///
+/// Never: every segment leaves a state.
+pub fn run(
+    program: &Program,
+    cut: &Cut,
+    report: &(dyn Fn(f64) -> ControlFlow<()> + Sync),
+) -> Result<Option<Outcome>, Refusal> {
+    cut.check()?;
+    let count = cut.part_of.len();
+    let segments = cut.segments.clamp(1, count);
+    let border = |segment: usize| segment * count / segments;
+    let numbers: Vec<usize> = (0..segments).collect();
+    let groups: Vec<&[usize]> = numbers.chunks(cut.vectors.lanes()).collect();
+    let finished = std::sync::atomic::AtomicUsize::new(0);
+    let run_group = |group: &&[usize]| {
+        if report(finished.load(std::sync::atomic::Ordering::Relaxed) as f64 / groups.len() as f64).is_break() {
+            return None;
+        }
+        let spans: Vec<(usize, usize)> = group.iter().map(|&number| (border(number), border(number + 1))).collect();
+        let result = run_group_of(program, cut, &spans);
+        finished.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Some(result)
+    };
+    #[cfg(feature = "parallel")]
+    let run_groups: Option<Vec<Vec<Segment>>> = groups.par_iter().map(run_group).collect();
+    #[cfg(not(feature = "parallel"))]
+    let run_groups: Option<Vec<Vec<Segment>>> = groups.iter().map(run_group).collect();
+    let Some(run_groups) = run_groups else { return Ok(None) };
+    let mut done: Vec<Segment> = run_groups.into_iter().flatten().collect();
+    let mut seams = Seams { all: segments - 1, ..Seams::default() };
+    for number in 1..segments {
+        if done[number].begin == done[number - 1].end {
+            seams.at_once += 1;
+            continue;
+        }
+        if report(number as f64 / segments as f64).is_break() {
+            return Ok(None);
+        }
+        let known = done[number - 1].end.clone();
+        done[number] = run_from(program, cut, known, (border(number), border(number + 1)));
+        seams.repaired += 1;
+    }
+    let mut parts = vec![Histograms::default(); cut.part_of.last().map_or(0, |last| last + 1)];
+    let mut windows = Vec::with_capacity(count);
+    let mut end = None;
+    for segment in done {
+        segment.histograms.iter().for_each(|(part, histograms)| parts[*part].add(histograms));
+        windows.extend(segment.windows);
+        end = Some(segment.end);
+    }
+    Ok(end.map(|end| Outcome { windows, parts, end, seams }))
+}
+
+impl Cut {
+    fn check(&self) -> Result<(), Refusal> {
+        let in_order = self.windows.len() == self.part_of.len() + 1
+            && self.windows.first() == Some(&0)
+            && self.windows.is_sorted()
+            && self.part_of.is_sorted()
+            && !self.part_of.is_empty();
+        if !in_order {
+            return Err(Refusal("windows are not in order".into()));
+        }
+        if self.windows.last().is_some_and(|&last| last >> TICK_BITS > 0) {
+            return Err(Refusal("the trial is longer than 2^52 ticks".into()));
+        }
+        Ok(())
+    }
+
+    /// The part whose histograms end with a window; none if they go on.
+    fn part_ends(&self, window: usize, last: usize) -> Option<usize> {
+        let part = self.part_of[window];
+        (window + 1 == last || self.part_of[window + 1] != part).then_some(part)
+    }
+}
+
+/// Runs segments, given by their windows, side by side.
+fn run_group_of(program: &Program, cut: &Cut, spans: &[(usize, usize)]) -> Vec<Segment> {
+    match cut.vectors {
+        Vectors::Plain => run_lanes::<u32>(program, cut, spans),
+        #[cfg(target_arch = "x86_64")]
+        Vectors::Avx2 => run_lanes::<crate::vectors::Avx2>(program, cut, spans),
+        #[cfg(target_arch = "x86_64")]
+        Vectors::Avx512 => run_lanes::<crate::words::Pair<crate::vectors::Avx512>>(program, cut, spans),
+        #[cfg(not(target_arch = "x86_64"))]
+        Vectors::Avx2 | Vectors::Avx512 => run_lanes::<u32>(program, cut, spans),
+    }
+}
+
+fn run_lanes<W: Run>(program: &Program, cut: &Cut, spans: &[(usize, usize)]) -> Vec<Segment> {
+    let cell = program.cell_ticks();
+    // Lanes without a segment stand still.
+    let borders: Vec<u64> = (0..W::LANES).map(|lane| spans.get(lane).map_or(0, |span| cut.windows[span.0])).collect();
+    let starts: Vec<u64> = borders.iter().map(|border| border.saturating_sub(cut.warm_up) / cell * cell).collect();
+    let mut lanes = Lanes::<W>::empty(program, &starts);
+    advance(&mut lanes, program, starts, &borders);
+    let mut segments: Vec<Segment> = (0..spans.len())
+        .map(|lane| {
+            lanes.counts.take(lane);
+            lanes.counts.take_histograms(lane);
+            Segment::from(lanes.state(program, lane))
+        })
+        .collect();
+    let longest = spans.iter().map(|span| span.1 - span.0).max().unwrap_or(0);
+    let mut at = borders;
+    for offset in 0..longest {
+        let ends = |lane: usize| match spans.get(lane) {
+            Some(span) if span.0 + offset < span.1 => cut.windows[span.0 + offset + 1],
+            _ => at[lane],
+        };
+        let until: Vec<u64> = (0..W::LANES).map(ends).collect();
+        advance(&mut lanes, program, at, &until);
+        at = until;
+        for (lane, (span, segment)) in spans.iter().zip(&mut segments).enumerate() {
+            if span.0 + offset < span.1 {
+                segment.close(&mut lanes, program, cut, lane, (span.0 + offset, span.1));
+            }
+        }
+    }
+    segments
+}
+
+/// Takes lanes from instants to others, in stretches that their clocks can hold.
+fn advance<W: Run>(lanes: &mut Lanes<W>, program: &Program, mut at: Vec<u64>, until: &[u64]) {
+    while at != until {
+        for (lane, (at, &until)) in at.iter_mut().zip(until).enumerate() {
+            *at = until.min(*at + (1 << STRETCH_BITS));
+            lanes.end.set(lane, *at as u32);
+        }
+        W::run(lanes, program);
+        lanes.settle(program);
+    }
+}
+
+/// Runs one segment from a known state.
+fn run_from(program: &Program, cut: &Cut, begin: State, span: (usize, usize)) -> Segment {
+    let mut lanes = Lanes::<u32>::empty(program, &[0]);
+    lanes.restore(program, 0, &begin);
+    let mut segment = Segment::from(begin);
+    for window in span.0..span.1 {
+        advance(&mut lanes, program, vec![cut.windows[window]], &[cut.windows[window + 1]]);
+        segment.close(&mut lanes, program, cut, 0, (window, span.1));
+    }
+    segment
+}
+
+impl From<State> for Segment {
+    fn from(begin: State) -> Self {
+        Self { end: begin.clone(), begin, windows: Vec::new(), histograms: Vec::new() }
+    }
+}
+
+impl Segment {
+    /// Takes what a lane counted in a window, the first number; the second is the window after the segment.
+    fn close<W: Run>(
+        &mut self,
+        lanes: &mut Lanes<W>,
+        program: &Program,
+        cut: &Cut,
+        lane: usize,
+        (window, last): (usize, usize),
+    ) {
+        self.windows.push(lanes.counts.take(lane));
+        if let Some(part) = cut.part_ends(window, last) {
+            self.histograms.push((part, lanes.counts.take_histograms(lane)));
+        }
+        if window + 1 == last {
+            self.end = lanes.state(program, lane);
+        }
+    }
+}

@@ -1,0 +1,506 @@
+//! The state of lanes: what a trajectory needs to go on, and what it has counted.
+
+use crate::draw::threefry;
+use crate::router::{NUMBER_BITS, Program, Ring};
+use crate::words::{Sum, Word, WordExt};
+
+/// Counts of one stretch of a trajectory.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Frames that came, by source.
+    pub offered: Vec<u64>,
+    /// Their bytes, by source.
+    pub offered_bytes: Vec<u64>,
+    /// Frames that found no room, by core.
+    pub lost: Vec<u64>,
+    /// Ticks of work, by core.
+    pub busy_ticks: Vec<u64>,
+    /// Ticks for which the frames waited that left a core, by core.
+    pub waited_at_core_ticks: Vec<u64>,
+    /// Frames that found no room, by link.
+    pub lost_at_link: Vec<u64>,
+    /// 256ths of a tick of transmission, by link.
+    pub sent_fine: Vec<u64>,
+    /// Ticks for which frames waited, by link.
+    pub waited_at_link_ticks: Vec<u64>,
+    /// When the first and the last of the frames came that found no room, ticks.
+    pub lost_at: Option<(u64, u64)>,
+    /// Frames that left a core, and were taken by its link.
+    pub forwarded: u64,
+    /// Their bytes.
+    pub forwarded_bytes: u64,
+    /// Sum of their times from the last bit in to the first bit out, ticks.
+    pub latency_ticks: u64,
+    /// Sum of the parts of these that they waited, ticks.
+    pub waited_ticks: u64,
+}
+
+impl Tally {
+    /// Adds the counts of another stretch.
+    pub fn add(&mut self, other: &Self) {
+        let add = |sums: &mut Vec<u64>, more: &[u64]| {
+            sums.resize(more.len(), 0);
+            sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+        };
+        add(&mut self.offered, &other.offered);
+        add(&mut self.offered_bytes, &other.offered_bytes);
+        add(&mut self.lost, &other.lost);
+        add(&mut self.busy_ticks, &other.busy_ticks);
+        add(&mut self.waited_at_core_ticks, &other.waited_at_core_ticks);
+        add(&mut self.lost_at_link, &other.lost_at_link);
+        add(&mut self.sent_fine, &other.sent_fine);
+        add(&mut self.waited_at_link_ticks, &other.waited_at_link_ticks);
+        self.lost_at = match (self.lost_at, other.lost_at) {
+            (Some((first, last)), Some((earlier, later))) => Some((first.min(earlier), last.max(later))),
+            (own, others) => own.or(others),
+        };
+        self.forwarded += other.forwarded;
+        self.forwarded_bytes += other.forwarded_bytes;
+        self.latency_ticks += other.latency_ticks;
+        self.waited_ticks += other.waited_ticks;
+    }
+}
+
+/// Frames by their times, [`bin`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Histograms {
+    /// By latency.
+    pub latencies: Vec<u64>,
+    /// By waiting time.
+    pub waits: Vec<u64>,
+}
+
+impl Default for Histograms {
+    fn default() -> Self {
+        Self { latencies: vec![0; BINS], waits: vec![0; BINS] }
+    }
+}
+
+impl Histograms {
+    /// Adds other counts.
+    pub fn add(&mut self, other: &Self) {
+        let add = |sums: &mut [u64], more: &[u64]| sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+        add(&mut self.latencies, &other.latencies);
+        add(&mut self.waits, &other.waits);
+    }
+}
+
+const BIN_BITS: u32 = 6;
+/// Bins of a time in ticks: 64 for each power of two.
+pub const BINS: usize = ((33 - BIN_BITS) as usize) << BIN_BITS;
+
+/// The bin of a time.
+#[expect(clippy::inline_always, reason = "part of the step, in a function that enables the vectors")]
+#[inline(always)]
+#[must_use]
+pub fn bin<W: Word>(ticks: W) -> W {
+    let shift = W::all(31 - BIN_BITS).minus(ticks.or(W::all((2 << BIN_BITS) - 1)).leading_zeros());
+    shift.left(BIN_BITS).plus(ticks.right_by(shift))
+}
+
+/// The least ticks of a bin, and how many it holds.
+#[must_use]
+pub fn bounds(bin: usize) -> (u64, u64) {
+    let places = 1_usize << BIN_BITS;
+    if bin < 2 * places {
+        return (bin as u64, 1);
+    }
+    let shift = (bin >> BIN_BITS) - 1;
+    (((bin - (shift << BIN_BITS)) as u64) << shift, 1 << shift)
+}
+
+/// Lanes side by side.
+#[derive(Debug)]
+pub(crate) struct Lanes<W> {
+    /// The number of each lane.
+    pub number: W,
+    /// Instant of the last event: its low word, and its high word.
+    pub now: W,
+    pub high: W,
+    /// Low word of the instant at which each lane stops.
+    pub end: W,
+    /// Cores at work.
+    pub busy: W,
+    pub sources: Vec<SourceLanes<W>>,
+    pub cores: Vec<CoreLanes<W>>,
+    pub links: Vec<LinkLanes<W>>,
+    /// Low words of the instants at which the frames in the cores' rings came, and their kinds: the lanes' words of a place
+    /// lie side by side.
+    pub came: Vec<u32>,
+    pub kinds: Vec<u32>,
+    /// Low words of the instants at which transmissions start, in the links' rings, likewise.
+    pub starts: Vec<u32>,
+    pub counts: Counts<W>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct SourceLanes<W> {
+    /// Last bit in of the frame that comes next, and the fraction of a tick.
+    pub next: W,
+    pub fine: W,
+    /// Its kind.
+    pub kind: W,
+    /// When it would have come on a wire without length.
+    pub ideal: W,
+    /// Its cell, its number there, and the low word of the cell's end.
+    pub cell: W,
+    pub number: W,
+    pub border: W,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct CoreLanes<W> {
+    /// Frames there, the one in service included.
+    pub frames: W,
+    /// Place of the first in the ring.
+    pub head: W,
+    /// Low words of the instants at which the present service began and ends.
+    pub began: W,
+    pub done: W,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct LinkLanes<W> {
+    /// When it has sent all that it has taken, and the fraction of a tick.
+    pub free: W,
+    pub fine: W,
+    /// Place after the last in the ring.
+    pub tail: W,
+}
+
+/// Counts of the present stretch.
+#[derive(Debug)]
+pub(crate) struct Counts<W> {
+    pub offered: Vec<Sum<W>>,
+    pub offered_bytes: Vec<Sum<W>>,
+    pub lost: Vec<Sum<W>>,
+    pub busy: Vec<Sum<W>>,
+    pub waited_at_core: Vec<Sum<W>>,
+    pub lost_at_link: Vec<Sum<W>>,
+    pub sent: Vec<Sum<W>>,
+    pub waited_at_link: Vec<Sum<W>>,
+    /// Whether a frame was lost, and the words of the instants at which the first and the last came.
+    pub has_lost: W,
+    pub first_lost: [W; 2],
+    pub last_lost: [W; 2],
+    pub forwarded: Sum<W>,
+    pub forwarded_bytes: Sum<W>,
+    pub latency: Sum<W>,
+    pub waited: Sum<W>,
+    /// A histogram for each lane, one after the other, with a place at its end for what is not counted.
+    pub latencies: Vec<u32>,
+    pub waits: Vec<u32>,
+    /// What these held before they could overflow, by lane.
+    kept: Vec<Histograms>,
+    /// Stretches since then.
+    stretches: u32,
+}
+
+impl<W: Word> Counts<W> {
+    fn new(program: &Program) -> Self {
+        let sums = |count| vec![Sum::zero(); count];
+        let (sources, cores) = (program.sources.len(), program.cores.len());
+        let bins = W::LANES * (BINS + 1);
+        Self {
+            offered: sums(sources),
+            offered_bytes: sums(sources),
+            lost: sums(cores),
+            busy: sums(cores),
+            waited_at_core: sums(cores),
+            lost_at_link: sums(program.links.len()),
+            sent: sums(program.links.len()),
+            waited_at_link: sums(program.links.len()),
+            has_lost: W::all(0),
+            first_lost: [W::all(0); 2],
+            last_lost: [W::all(0); 2],
+            forwarded: Sum::zero(),
+            forwarded_bytes: Sum::zero(),
+            latency: Sum::zero(),
+            waited: Sum::zero(),
+            latencies: vec![0; bins],
+            waits: vec![0; bins],
+            kept: vec![Histograms::default(); W::LANES],
+            stretches: 0,
+        }
+    }
+
+    /// Takes the counts of a lane and starts again from zero.
+    pub(crate) fn take(&mut self, lane: usize) -> Tally {
+        let take = |sums: &mut Vec<Sum<W>>| sums.iter_mut().map(|sum| sum.take(lane)).collect();
+        let instant = |words: [W; 2]| u64::from(words[1].get(lane)) << 32 | u64::from(words[0].get(lane));
+        let lost_at = (self.has_lost.get(lane) != 0).then(|| (instant(self.first_lost), instant(self.last_lost)));
+        self.has_lost.set(lane, 0);
+        Tally {
+            offered: take(&mut self.offered),
+            offered_bytes: take(&mut self.offered_bytes),
+            lost: take(&mut self.lost),
+            busy_ticks: take(&mut self.busy),
+            waited_at_core_ticks: take(&mut self.waited_at_core),
+            lost_at_link: take(&mut self.lost_at_link),
+            sent_fine: take(&mut self.sent),
+            waited_at_link_ticks: take(&mut self.waited_at_link),
+            lost_at,
+            forwarded: self.forwarded.take(lane),
+            forwarded_bytes: self.forwarded_bytes.take(lane),
+            latency_ticks: self.latency.take(lane),
+            waited_ticks: self.waited.take(lane),
+        }
+    }
+
+    /// Takes the histograms of a lane and starts again from zero.
+    pub(crate) fn take_histograms(&mut self, lane: usize) -> Histograms {
+        self.keep(lane);
+        std::mem::take(&mut self.kept[lane])
+    }
+
+    fn keep(&mut self, lane: usize) {
+        let own = lane * (BINS + 1)..lane * (BINS + 1) + BINS;
+        let kept = &mut self.kept[lane];
+        for (bins, sums) in [(&mut self.latencies, &mut kept.latencies), (&mut self.waits, &mut kept.waits)] {
+            for (bin, sum) in bins[own.clone()].iter_mut().zip(sums) {
+                *sum += u64::from(std::mem::take(bin));
+            }
+        }
+    }
+
+    /// Ends a stretch; a bin holds what 2^32 frames count.
+    fn settle(&mut self) {
+        self.stretches += 1;
+        if self.stretches >= STRETCHES {
+            self.stretches = 0;
+            (0..W::LANES).for_each(|lane| self.keep(lane));
+        }
+    }
+}
+
+/// Stretches until bins are emptied: 2^29 ticks of 64 cores are fewer than 2^28 frames, since a service lasts 1,000 ticks.
+const STRETCHES: u32 = 16;
+
+/// The state of one trajectory at an instant, and nothing that has no effect on what follows.
+///
+/// Two trajectories of one [`Program`] whose states are equal at an instant are the same from there on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct State {
+    /// The instant, ticks.
+    pub at: u64,
+    /// Of each source: the frame that comes next.
+    pub sources: Vec<SourceState>,
+    /// Of each core: its service, and the frames there.
+    pub cores: Vec<CoreState>,
+    /// Of each link: what it has to send.
+    pub links: Vec<LinkState>,
+}
+
+/// The frame that a source sends next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceState {
+    /// Its last bit in, ticks after the state's instant, and the fraction.
+    pub next: u32,
+    /// In 256ths of a tick.
+    pub fine: u32,
+    /// Its kind.
+    pub kind: u32,
+    /// The instant without the wire's length, ticks after the state's instant, modulo 2^32.
+    pub ideal: u32,
+    /// The cell that it was drawn in.
+    pub cell: u32,
+    /// Its number in the cell.
+    pub number: u32,
+}
+
+/// A core and its ring.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CoreState {
+    /// Ticks until the present service ends; none while it is idle.
+    pub done: Option<u32>,
+    /// Ticks for which it has been under way.
+    pub began: Option<u32>,
+    /// Age in ticks and kind of each frame, the one in service first.
+    pub frames: Vec<(u32, u32)>,
+}
+
+/// A link and its ring.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkState {
+    /// Ticks until it has sent all that it has taken; 0 where nothing is left.
+    pub free: u32,
+    /// In 256ths of a tick.
+    pub fine: u32,
+    /// Ticks until each transmission that has not begun starts.
+    pub starts: Vec<u32>,
+}
+
+fn low(instant: u64) -> u32 {
+    instant as u32
+}
+
+fn high(instant: u64) -> u32 {
+    (instant >> 32) as u32
+}
+
+impl<W: Word> Lanes<W> {
+    /// Empty routers, each from an instant on that is the border of a cell.
+    pub(crate) fn empty(program: &Program, starts: &[u64]) -> Self {
+        let words = |of: fn(u64) -> u32| W::of(&starts.iter().map(|&start| of(start)).collect::<Vec<_>>());
+        let mut lanes = Self::blank(program);
+        (lanes.now, lanes.high) = (words(low), words(high));
+        for (number, source) in lanes.sources.iter_mut().enumerate() {
+            for (lane, &start) in starts.iter().enumerate() {
+                let cell = start >> program.cell_bits;
+                source.cell.set(lane, cell as u32);
+                source.border.set(lane, low((cell + 1) << program.cell_bits));
+                source.ideal.set(lane, low(start));
+                source.draw_first(program, number, lane);
+                source.next.set(lane, source.ideal.get(lane));
+            }
+        }
+        for link in &mut lanes.links {
+            link.free = lanes.now;
+        }
+        for places in lanes.starts.chunks_mut(W::LANES) {
+            lanes.now.write(places);
+        }
+        lanes
+    }
+
+    fn blank(program: &Program) -> Self {
+        let zero = W::all(0);
+        let source =
+            SourceLanes { next: zero, fine: zero, kind: zero, ideal: zero, cell: zero, number: zero, border: zero };
+        let places = |rings: &[Ring]| rings.last().map_or(0, |ring| (ring.base + ring.mask + 1) as usize) * W::LANES;
+        let numbers: Vec<u32> = (0..W::LANES as u32).collect();
+        Self {
+            number: W::of(&numbers),
+            now: zero,
+            high: zero,
+            end: zero,
+            busy: zero,
+            sources: vec![source; program.sources.len()],
+            cores: vec![CoreLanes { frames: zero, head: zero, began: zero, done: zero }; program.cores.len()],
+            links: vec![LinkLanes { free: zero, fine: zero, tail: zero }; program.links.len()],
+            came: vec![0; places(&program.cores)],
+            kinds: vec![0; places(&program.cores)],
+            starts: vec![0; places(&program.links)],
+            counts: Counts::new(program),
+        }
+    }
+
+    /// Moves all lanes to the instants at which they stopped, and forgets what is long past.
+    pub(crate) fn settle(&mut self, program: &Program) {
+        self.counts.settle();
+        self.high = self.high.count(self.end.below(self.now));
+        self.now = self.end;
+        for (link, ring) in self.links.iter_mut().zip(&program.links) {
+            let sends = link.free.after(self.now);
+            link.free = sends.choose(link.free, self.now);
+            link.fine = sends.and(link.fine);
+            let places = (ring.base as usize) * W::LANES..(ring.base + ring.mask + 1) as usize * W::LANES;
+            for place in self.starts[places].chunks_mut(W::LANES) {
+                let start = W::of(place);
+                start.after(self.now).choose(start, self.now).write(place);
+            }
+        }
+    }
+
+    /// The state of a settled lane.
+    pub(crate) fn state(&self, program: &Program, lane: usize) -> State {
+        let now = self.now.get(lane);
+        let since = |instant: u32| now.wrapping_sub(instant);
+        let until = |instant: u32| instant.wrapping_sub(now);
+        let at = |ring: &Ring, place: u32| (ring.base + (place & ring.mask)) as usize * W::LANES + lane;
+        let sources = self.sources.iter().map(|source| SourceState {
+            next: until(source.next.get(lane)),
+            fine: source.fine.get(lane),
+            kind: source.kind.get(lane),
+            ideal: until(source.ideal.get(lane)),
+            cell: source.cell.get(lane),
+            number: source.number.get(lane),
+        });
+        let cores = self.cores.iter().zip(&program.cores).map(|(core, ring)| {
+            let (frames, head) = (core.frames.get(lane), core.head.get(lane));
+            let places = (0..frames).map(|offset| at(ring, head.wrapping_add(offset)));
+            CoreState {
+                done: (frames > 0).then(|| until(core.done.get(lane))),
+                began: (frames > 0).then(|| since(core.began.get(lane))),
+                frames: places.map(|place| (since(self.came[place]), self.kinds[place])).collect(),
+            }
+        });
+        let links = self.links.iter().zip(&program.links).map(|(link, ring)| {
+            let tail = link.tail.get(lane);
+            let places = (1..=ring.room + 1).rev().map(|before| at(ring, tail.wrapping_sub(before)));
+            LinkState {
+                free: until(link.free.get(lane)),
+                fine: link.fine.get(lane),
+                starts: places.map(|place| until(self.starts[place])).filter(|&start| start > 0).collect(),
+            }
+        });
+        State {
+            at: u64::from(self.high.get(lane)) << 32 | u64::from(now),
+            sources: sources.collect(),
+            cores: cores.collect(),
+            links: links.collect(),
+        }
+    }
+
+    /// Puts a state into a lane.
+    pub(crate) fn restore(&mut self, program: &Program, lane: usize, state: &State) {
+        let now = low(state.at);
+        self.now.set(lane, now);
+        self.end.set(lane, now);
+        self.high.set(lane, high(state.at));
+        for (source, from) in self.sources.iter_mut().zip(&state.sources) {
+            source.next.set(lane, now.wrapping_add(from.next));
+            source.fine.set(lane, from.fine);
+            source.kind.set(lane, from.kind);
+            source.ideal.set(lane, now.wrapping_add(from.ideal));
+            source.cell.set(lane, from.cell);
+            source.number.set(lane, from.number);
+            source.border.set(lane, low((u64::from(from.cell) + 1) << program.cell_bits));
+        }
+        let at = |ring: &Ring, place: usize| (ring.base as usize + place) * W::LANES + lane;
+        let busy = state.cores.iter().filter(|core| core.done.is_some()).count();
+        self.busy.set(lane, busy as u32);
+        for ((core, ring), from) in self.cores.iter_mut().zip(&program.cores).zip(&state.cores) {
+            core.frames.set(lane, from.frames.len() as u32);
+            core.head.set(lane, 0);
+            core.done.set(lane, now.wrapping_add(from.done.unwrap_or(0)));
+            core.began.set(lane, now.wrapping_sub(from.began.unwrap_or(0)));
+            for (place, &(age, kind)) in from.frames.iter().enumerate() {
+                self.came[at(ring, place)] = now.wrapping_sub(age);
+                self.kinds[at(ring, place)] = kind;
+            }
+        }
+        for ((link, ring), from) in self.links.iter_mut().zip(&program.links).zip(&state.links) {
+            link.free.set(lane, now.wrapping_add(from.free));
+            link.fine.set(lane, from.fine);
+            link.tail.set(lane, from.starts.len() as u32);
+            for place in 0..=ring.mask as usize {
+                let start = from.starts.get(place).copied().unwrap_or(0);
+                self.starts[at(ring, place)] = now.wrapping_add(start);
+            }
+        }
+    }
+}
+
+impl<W: Word> SourceLanes<W> {
+    /// Draws a lane's next frame from the first of its cell on, in as many cells as it takes; `ideal` is the start of the
+    /// first of them.
+    pub(crate) fn draw_first(&mut self, program: &Program, number: usize, lane: usize) {
+        let source = &program.sources[number];
+        let (mut start, mut cell, mut border) = (self.ideal.get(lane), self.cell.get(lane), self.border.get(lane));
+        self.number.set(lane, 0);
+        loop {
+            let [when, what] = threefry(program.arrival, [cell, (number as u32) << NUMBER_BITS]);
+            let ideal = start.wrapping_add(source.gap(when));
+            if (ideal.wrapping_sub(border) as i32) < 0 {
+                self.ideal.set(lane, ideal);
+                self.kind.set(lane, source.kind(what));
+                self.cell.set(lane, cell);
+                self.border.set(lane, border);
+                return;
+            }
+            (start, cell) = (border, cell + 1);
+            border = border.wrapping_add(1 << program.cell_bits);
+        }
+    }
+}

@@ -1,0 +1,451 @@
+//! Lanes against a plain simulation, event by event, with the same draws.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+
+use proptest::prelude::*;
+
+use crate::draw::{exponential, scaled, threefry};
+use crate::law::Law;
+use crate::router::{Core, Kind, Link, NO_LINK, NUMBER_BITS, Program, Router, Source, TICK_BITS};
+use crate::segments::{Cut, Outcome, run};
+use crate::state::{CoreState, Histograms, LinkState, SourceState, State, Tally, bin};
+use crate::vectors::Vectors;
+
+/// A frame and when it came.
+#[derive(Clone, Copy)]
+struct Frame {
+    came: u64,
+    kind: usize,
+}
+
+/// The frames of a source, cell by cell, spaced by the wire.
+struct Arrivals<'a> {
+    program: &'a Program,
+    source: usize,
+    cell: u64,
+    number: u32,
+    ideal: u64,
+    /// In 256ths of a tick.
+    last_fine: Option<u64>,
+    next: Frame,
+}
+
+impl<'a> Arrivals<'a> {
+    fn new(program: &'a Program, source: usize) -> Self {
+        let next = Frame { came: 0, kind: 0 };
+        let mut arrivals = Self { program, source, cell: 0, number: 0, ideal: 0, last_fine: None, next };
+        arrivals.draw();
+        arrivals
+    }
+
+    /// Draws the next frame: the first of the cell, or a gap after the last.
+    fn draw(&mut self) {
+        let source = &self.program.sources[self.source];
+        loop {
+            let counter = [self.cell as u32, self.number | (self.source as u32) << NUMBER_BITS];
+            let [when, what] = threefry(self.program.arrival, counter);
+            let gap = (u64::from(exponential(when)) * u64::from(source.gap)) >> (source.gap_bits + 27);
+            if self.ideal + gap < (self.cell + 1) << self.program.cell_bits {
+                self.ideal += gap;
+                let kinds = source.own.len() as u64;
+                let (place, rest) = ((u64::from(what) * kinds) >> 32, (u64::from(what) * kinds) as u32);
+                let place = place as usize;
+                let takes_own = kinds == 1 || rest < source.own_share[place];
+                let kind = if takes_own { source.own[place] } else { source.other[place] } as usize;
+                let earliest = self.last_fine.map_or(0, |last| last + u64::from(self.program.wire_of[kind]));
+                // Not closer than the wire allows; the fraction of a tick goes on while the wire is busy.
+                let fine = if earliest >> 8 >= self.ideal { earliest } else { self.ideal << 8 };
+                self.last_fine = Some(fine);
+                self.next = Frame { came: fine >> 8, kind };
+                return;
+            }
+            self.cell += 1;
+            self.number = 0;
+            self.ideal = self.cell << self.program.cell_bits;
+        }
+    }
+
+    fn take(&mut self) -> Frame {
+        let frame = self.next;
+        self.number += 1;
+        self.draw();
+        frame
+    }
+
+    fn state(&self, at: u64) -> SourceState {
+        SourceState {
+            next: (self.next.came - at) as u32,
+            fine: self.last_fine.unwrap_or(0) as u32 & 255,
+            kind: self.next.kind as u32,
+            ideal: self.ideal.wrapping_sub(at) as u32,
+            cell: self.cell as u32,
+            number: self.number,
+        }
+    }
+}
+
+/// A core's queue, the frame in service first.
+#[derive(Default)]
+struct Station {
+    frames: VecDeque<Frame>,
+    began: u64,
+    done: u64,
+}
+
+/// A link: when it is free, in 256ths of a tick, and when the transmissions begin that have not begun.
+#[derive(Default)]
+struct Out {
+    free: u64,
+    starts: VecDeque<u64>,
+}
+
+struct Plain<'a> {
+    program: &'a Program,
+    sources: Vec<Arrivals<'a>>,
+    cores: Vec<Station>,
+    links: Vec<Out>,
+    tally: Tally,
+    histograms: Histograms,
+}
+
+impl<'a> Plain<'a> {
+    fn new(program: &'a Program) -> Self {
+        let zeros = |count| vec![0; count];
+        let (sources, cores, links) = (program.sources.len(), program.cores.len(), program.links.len());
+        Self {
+            program,
+            sources: (0..sources).map(|source| Arrivals::new(program, source)).collect(),
+            cores: (0..cores).map(|_| Station::default()).collect(),
+            links: (0..links).map(|_| Out::default()).collect(),
+            tally: Tally {
+                offered: zeros(sources),
+                offered_bytes: zeros(sources),
+                lost: zeros(cores),
+                busy_ticks: zeros(cores),
+                waited_at_core_ticks: zeros(cores),
+                lost_at_link: zeros(links),
+                sent_fine: zeros(links),
+                waited_at_link_ticks: zeros(links),
+                ..Tally::default()
+            },
+            histograms: Histograms::default(),
+        }
+    }
+
+    fn run_until(&mut self, end: u64) {
+        loop {
+            let working = self.cores.iter().enumerate().filter(|(_, core)| !core.frames.is_empty());
+            let ends = working.map(|(number, core)| (core.done, 0, number)).min();
+            let comes = self.sources.iter().enumerate().map(|(number, source)| (source.next.came, 1, number)).min();
+            let Some((at, what, number)) = ends.into_iter().chain(comes).min() else { return };
+            if at >= end {
+                return;
+            }
+            if what == 0 { self.end_service(number, at) } else { self.come(number) }
+        }
+    }
+
+    fn come(&mut self, source: usize) {
+        let frame = self.sources[source].take();
+        self.tally.offered[source] += 1;
+        self.tally.offered_bytes[source] += u64::from(self.program.bytes_of[frame.kind]);
+        let number = self.program.core_of[frame.kind] as usize;
+        let core = &mut self.cores[number];
+        if core.frames.len() > self.program.cores[number].room as usize {
+            self.tally.lost[number] += 1;
+            self.note_loss(frame.came);
+            return;
+        }
+        core.frames.push_back(frame);
+        if core.frames.len() == 1 {
+            self.start(number, frame.came, true);
+        }
+    }
+
+    fn note_loss(&mut self, came: u64) {
+        let (first, last) = self.tally.lost_at.unwrap_or((came, came));
+        self.tally.lost_at = Some((first.min(came), last.max(came)));
+    }
+
+    fn start(&mut self, number: usize, at: u64, from_idle: bool) {
+        let busy = self.cores.iter().filter(|core| !core.frames.is_empty()).count();
+        let kind = self.cores[number].frames[0].kind;
+        let factors = self.program.factors as usize;
+        let work = self.program.work_of[kind * factors + busy.min(factors) - 1];
+        let counter = [at as u32, (at >> 32) as u32 ^ ((number as u32) << (TICK_BITS - 32))];
+        let [random, rounding] = threefry(self.program.service, counter);
+        let fine = scaled(work, self.program.law.factor(random), self.program.law.bits());
+        let part = if from_idle { (rounding >> 8) & 255 } else { 0 };
+        let service = u64::from((fine + (rounding & 255) + part) / 256).max(1);
+        self.tally.busy_ticks[number] += service;
+        let core = &mut self.cores[number];
+        (core.began, core.done) = (at, at + service);
+    }
+
+    fn end_service(&mut self, number: usize, at: u64) {
+        let core = &mut self.cores[number];
+        let (began, frame) = (core.began, core.frames.pop_front().expect("it was served"));
+        if !core.frames.is_empty() {
+            self.start(number, at, false);
+        }
+        let mut first_bit = at;
+        self.tally.waited_at_core_ticks[number] += began - frame.came;
+        if self.program.link_of[frame.kind] != NO_LINK {
+            let number = self.program.link_of[frame.kind] as usize;
+            let (link, room) = (&mut self.links[number], self.program.links[number].room as usize);
+            link.starts.retain(|&start| start > at);
+            if link.free >> 8 > at && link.starts.len() >= room {
+                self.tally.lost_at_link[number] += 1;
+                self.note_loss(frame.came);
+                return;
+            }
+            let begins = if link.free >> 8 > at { link.free } else { at << 8 };
+            first_bit = begins >> 8;
+            if first_bit > at {
+                link.starts.push_back(first_bit);
+            }
+            self.tally.sent_fine[number] += u64::from(self.program.transmission_of[frame.kind]);
+            self.tally.waited_at_link_ticks[number] += first_bit - at;
+            link.free = begins + u64::from(self.program.transmission_of[frame.kind]);
+        }
+        let (latency, waited) = (first_bit - frame.came, began - frame.came + first_bit - at);
+        self.tally.forwarded += 1;
+        self.tally.forwarded_bytes += u64::from(self.program.bytes_of[frame.kind]);
+        self.tally.latency_ticks += latency;
+        self.tally.waited_ticks += waited;
+        self.histograms.latencies[bin(latency as u32) as usize] += 1;
+        self.histograms.waits[bin(waited as u32) as usize] += 1;
+    }
+
+    fn state(&self, at: u64) -> State {
+        let core = |core: &Station| CoreState {
+            done: (!core.frames.is_empty()).then(|| (core.done - at) as u32),
+            began: (!core.frames.is_empty()).then(|| (at - core.began) as u32),
+            frames: core.frames.iter().map(|frame| ((at - frame.came) as u32, frame.kind as u32)).collect(),
+        };
+        let link = |link: &Out| {
+            let sends = link.free >> 8 > at;
+            LinkState {
+                free: if sends { ((link.free >> 8) - at) as u32 } else { 0 },
+                fine: if sends { link.free as u32 & 255 } else { 0 },
+                starts: link.starts.iter().filter(|&&start| start > at).map(|start| (start - at) as u32).collect(),
+            }
+        };
+        State {
+            at,
+            sources: self.sources.iter().map(|source| source.state(at)).collect(),
+            cores: self.cores.iter().map(core).collect(),
+            links: self.links.iter().map(link).collect(),
+        }
+    }
+}
+
+fn plain(program: &Program, cut: &Cut) -> (Vec<Tally>, Histograms, State) {
+    let mut plain = Plain::new(program);
+    let empty = plain.tally.clone();
+    let end = *cut.windows.last().expect("there are windows");
+    let windows = cut.windows[1..].iter().map(|&border| {
+        plain.run_until(border);
+        std::mem::replace(&mut plain.tally, empty.clone())
+    });
+    let windows = windows.collect();
+    (windows, plain.histograms.clone(), plain.state(end))
+}
+
+fn lanes(program: &Program, cut: &Cut) -> Outcome {
+    run(program, cut, &|_| ControlFlow::Continue(())).expect("it fits").expect("nobody stops it")
+}
+
+/// Windows of some thousand services each.
+fn cut(windows: u64, ticks: u64, segments: usize, vectors: Vectors) -> Cut {
+    Cut {
+        windows: (0..=windows).map(|window| window * ticks).collect(),
+        part_of: (0..windows as usize).map(|window| window / 3).collect(),
+        segments,
+        warm_up: 400_000,
+        vectors,
+    }
+}
+
+fn law() -> impl Strategy<Value = Law> {
+    prop_oneof![
+        Just(Law::Constant),
+        Just(Law::Exponential),
+        Just(Law::of_survival(|x| (1.0 - x).clamp(0.0, 1.0))),
+        Just(Law::of_survival(|x| (1.0 + x).powf(-4.0))),
+    ]
+}
+
+fn router() -> impl Strategy<Value = Router> {
+    let shape = (1..=5_usize, 0..=3_usize, 1..=3_usize, 1..=6_usize, law(), any::<bool>());
+    shape.prop_flat_map(|(cores, links, sources, kinds, law, slows)| {
+        let kind = (64..1518_u32, 0..cores, 0..=links, 0.5e6..2e6_f64, 0.0..1.0_f64, 0.0..0.6_f64).prop_map(
+            move |(bytes, core, link, work_ps, wire, transmission)| Kind {
+                bytes,
+                wire_ps: wire * work_ps,
+                core,
+                work_ps,
+                link: link.checked_sub(1),
+                transmission_ps: transmission * work_ps,
+            },
+        );
+        let kinds = prop::collection::vec(kind, kinds);
+        let queues = (prop::collection::vec(0..40_u32, cores), prop::collection::vec(0..20_u32, links));
+        let rates = prop::collection::vec(0.05e6..1.5e6_f64, sources);
+        (kinds, queues, rates).prop_map(move |(kinds, (queues, rings), rates)| {
+            let source = |rate_pps: &f64| Source {
+                rate_pps: *rate_pps,
+                kinds: (0..kinds.len()).map(|kind| (kind, 1.0 + kind as f64)).collect(),
+            };
+            Router {
+                tick_ps: Router::usual_tick_ps(&kinds),
+                sources: rates.iter().map(source).collect(),
+                cores: queues.iter().map(|&queue| Core { queue }).collect(),
+                links: rings.iter().map(|&queue| Link { queue }).collect(),
+                law: law.clone(),
+                contention: if slows { vec![1.0, 1.1, 1.3] } else { vec![] },
+                kinds,
+            }
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn lanes_count_what_a_plain_simulation_counts(router in router(), seed: u64, ticks in 100_000..1_500_000_u64) {
+        let program = Program::new(&router, seed, 0).expect("it fits");
+        for vectors in Vectors::known().into_iter().filter(|vectors| vectors.is_here()) {
+            for segments in [1, 7] {
+                let cut = cut(9, ticks, segments, vectors);
+                let (windows, histograms, end) = plain(&program, &cut);
+                let outcome = lanes(&program, &cut);
+                let mut all = Histograms::default();
+                outcome.parts.iter().for_each(|part| all.add(part));
+                prop_assert_eq!(&outcome.windows, &windows, "{:?}, {} segments", vectors, segments);
+                prop_assert_eq!(&outcome.end, &end);
+                prop_assert!(all == histograms);
+                prop_assert_eq!(outcome.seams.all, segments - 1);
+                prop_assert_eq!(outcome.seams.at_once + outcome.seams.repaired, segments - 1);
+            }
+        }
+    }
+}
+
+fn one_queue(load: f64, queue: u32, law: Law) -> Program {
+    let kind = Kind { bytes: 64, wire_ps: 0.0, core: 0, work_ps: 1e6, link: None, transmission_ps: 0.0 };
+    let router = Router {
+        tick_ps: Router::usual_tick_ps(&[kind]),
+        sources: vec![Source { rate_pps: load * 1e6, kinds: vec![(0, 1.0)] }],
+        kinds: vec![kind],
+        cores: vec![Core { queue }],
+        law,
+        contention: vec![],
+        links: vec![],
+    };
+    Program::new(&router, 3, 0).expect("it fits")
+}
+
+#[test]
+fn the_outcome_does_not_depend_on_the_cut() {
+    for load in [0.9, 1.0, 1.3] {
+        let program = one_queue(load, 100, Law::Exponential);
+        let whole = lanes(&program, &cut(80, 2_000_000, 1, Vectors::Plain));
+        for segments in [2, 5, 16, 40, 80] {
+            for vectors in Vectors::known().into_iter().filter(|vectors| vectors.is_here()) {
+                let outcome = lanes(&program, &cut(80, 2_000_000, segments, vectors));
+                assert_eq!(outcome.seams.all, segments - 1);
+                assert_eq!((&outcome.windows, &outcome.parts), (&whole.windows, &whole.parts), "{load} {segments}");
+                assert_eq!(outcome.end, whole.end);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_seam_stays_open_where_the_warm_up_is_too_short_and_is_repaired() {
+    let program = one_queue(1.0, 500, Law::Exponential);
+    let short = Cut { warm_up: 1000, ..cut(40, 2_000_000, 20, Vectors::widest()) };
+    let outcome = lanes(&program, &short);
+    assert!(outcome.seams.repaired > 0, "{:?}", outcome.seams);
+    assert_eq!(outcome.seams.at_once + outcome.seams.repaired, outcome.seams.all);
+    assert_eq!(outcome.windows, lanes(&program, &cut(40, 2_000_000, 1, Vectors::Plain)).windows);
+}
+
+#[test]
+fn a_clock_that_wraps_changes_nothing() {
+    // 2^32 ticks are 4.3 million services; the low word turns over several times.
+    let program = one_queue(0.7, 20, Law::Constant);
+    let cut = cut(12, 1_500_000_000, 12, Vectors::widest());
+    let (windows, _, end) = plain(&program, &cut);
+    let outcome = lanes(&program, &cut);
+    assert_eq!(outcome.windows, windows);
+    assert_eq!(outcome.end, end);
+}
+
+#[test]
+fn every_field_of_a_state_opens_a_seam() {
+    let kinds =
+        [0, 1].map(|core| Kind { bytes: 64, wire_ps: 3e5, core, work_ps: 1e6, link: Some(0), transmission_ps: 7.77e5 });
+    let router = Router {
+        tick_ps: Router::usual_tick_ps(&kinds),
+        sources: vec![Source { rate_pps: 2.5e6, kinds: vec![(0, 1.0), (1, 1.0)] }],
+        cores: vec![Core { queue: 30 }; 2],
+        law: Law::Exponential,
+        contention: vec![1.0, 1.2],
+        links: vec![Link { queue: 10 }],
+        kinds: kinds.to_vec(),
+    };
+    let program = Program::new(&router, 1, 0).expect("it fits");
+    let state = lanes(&program, &cut(4, 1_000_000, 1, Vectors::Plain)).end;
+    assert!(state.links[0].starts.len() > 1 && state.cores[0].frames.len() > 1, "{state:?}");
+    let changes: [fn(&mut State); 15] = [
+        |state| state.at += 1,
+        |state| state.sources[0].next += 1,
+        |state| state.sources[0].fine ^= 1,
+        |state| state.sources[0].kind ^= 1,
+        |state| state.sources[0].ideal ^= 1,
+        |state| state.sources[0].cell += 1,
+        |state| state.sources[0].number += 1,
+        |state| state.cores[1].done = state.cores[1].done.map(|done| done + 1),
+        |state| state.cores[1].began = state.cores[1].began.map(|began| began + 1),
+        |state| state.cores[0].frames[1].0 += 1,
+        |state| state.cores[0].frames[1].1 ^= 1,
+        |state| state.cores[0].frames.truncate(1),
+        |state| state.links[0].free += 1,
+        |state| state.links[0].fine ^= 1,
+        |state| state.links[0].starts[0] += 1,
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let mut other = state.clone();
+        change(&mut other);
+        assert_ne!(other, state, "change {number}");
+    }
+}
+
+/// Loss of M/M/1/K: the chain's stationary law.
+fn erlang_loss(load: f64, places: i32) -> f64 {
+    if load == 1.0 {
+        1.0 / f64::from(places + 1)
+    } else {
+        (1.0 - load) * load.powi(places) / (1.0 - load.powi(places + 1))
+    }
+}
+
+#[test]
+fn a_queue_loses_what_theory_says() {
+    for load in [0.5, 0.9, 1.0, 1.2, 2.0] {
+        let program = one_queue(load, 9, Law::Exponential);
+        let outcome = lanes(&program, &cut(96, 40_000_000, 32, Vectors::widest()));
+        let sum = |of: fn(&Tally) -> u64| outcome.windows.iter().map(of).sum::<u64>() as f64;
+        let losses: Vec<f64> =
+            outcome.windows.iter().map(|window| window.lost[0] as f64 / window.offered[0] as f64).collect();
+        let loss = sum(|window| window.lost[0]) / sum(|window| window.offered[0]);
+        let spread = losses.iter().map(|x| (x - loss).powi(2)).sum::<f64>() / 95.0;
+        let exact = erlang_loss(load, 10);
+        let error = (spread / 96.0).sqrt();
+        assert!((loss - exact).abs() < 3.3 * error, "{load}: {loss} +- {error} for {exact}");
+    }
+}

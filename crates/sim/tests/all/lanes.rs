@@ -1,0 +1,164 @@
+//! Trials in lanes against theory, and against events.
+
+use rand::RngExt as _;
+use rand::SeedableRng as _;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use routecast_sim::scenario::{
+    Activation, Flow, Load, Model, Path, Policy, Port, Process, Route, RouteKind, Scenario, Source, Target, Task,
+    Variation,
+};
+use routecast_sim::{Outcome, simulate};
+
+use crate::scenarios::{US, exit, go, on, poisson, pool, seconds, station, task};
+
+fn run(scenario: &Scenario, path: Path) -> Outcome {
+    let mut scenario = scenario.clone();
+    scenario.run.path = path;
+    simulate(&scenario, &go).expect("the scenario is valid")
+}
+
+fn refusal(scenario: &Scenario) -> String {
+    let mut scenario = scenario.clone();
+    scenario.run.path = Path::Lanes;
+    simulate(&scenario, &go).expect_err("it is not of their kind").to_string()
+}
+
+/// Four cores that slow each other down behind RSS, two ports of 10 Gbit/s, two sizes of frames.
+fn router(rate_pps: f64, variation: Variation, duration_s: f64) -> Scenario {
+    let rss =
+        Route { kind: RouteKind::Rss, to: (1..5).map(Target::Task).collect(), weights: vec![], indirection: vec![] };
+    let mut tasks = vec![task(0.0, Variation::Deterministic, 512, rss)];
+    for core in 0..4 {
+        let egress = Route {
+            kind: RouteKind::Egress,
+            to: vec![Target::Port(0), Target::Port(1)],
+            weights: vec![],
+            indirection: vec![],
+        };
+        let unit = on(task(0.8 * US, variation, 100, egress), 0);
+        tasks.push(Task { pin: vec![core], per_byte_ps: 200.0, ..unit });
+    }
+    let mut cpu = pool(4, Policy::Fifo);
+    cpu.contention = vec![1.0, 1.05, 1.1, 1.2];
+    let source = |port: u32| Source {
+        port: port as usize,
+        rate_pps: 0.5 * rate_pps,
+        process: Process::Poisson,
+        flows: (4 * port..4 * port + 4).collect(),
+        steps: vec![],
+    };
+    let port = || Port { link_bps: 10e9, tx_ring: 64, entry: Some(0) };
+    Scenario {
+        model: Model { ports: vec![port(), port()], tasks, pools: vec![cpu] },
+        load: Load {
+            sources: vec![source(0), source(1)],
+            flows: (0..8)
+                .map(|hash| Flow { hash, egress: usize::from(hash < 4), weight: 1.0 + f64::from(hash) / 8.0 })
+                .collect(),
+            sizes: vec![64, 64, 1518],
+            random_sizes: true,
+        },
+        run: seconds(duration_s, 5),
+    }
+}
+
+/// Whether two estimates with 95 % half-widths differ by no more than 2.5 times what they say together.
+fn agree(one: (f64, f64), other: (f64, f64)) -> bool {
+    (one.0 - other.0).abs() <= 2.5 / 1.96 * (one.1.powi(2) + other.1.powi(2)).sqrt()
+}
+
+#[test]
+fn a_router_in_lanes_is_the_router_of_the_events() {
+    for (rate_pps, variation) in [
+        (2.5e6, Variation::Exponential),
+        (3.0e6, Variation::Gamma { scv: 0.5 }),
+        (4.5e6, Variation::Deterministic),
+        (2.0e6, Variation::Lognormal { scv: 3.0 }),
+    ] {
+        let scenario = router(rate_pps, variation, 0.4);
+        let (lanes, events) = (run(&scenario, Path::Lanes), run(&scenario, Path::Events));
+        let both = |of: fn(&Outcome) -> (f64, f64)| agree(of(&lanes), of(&events));
+        assert!(both(|outcome| (outcome.forwarded_pps.value, outcome.forwarded_pps.half_width)), "{rate_pps}");
+        assert!(both(|outcome| (outcome.latency.mean_s, outcome.latency_half_width_s)), "{rate_pps}");
+        assert!(both(|outcome| (outcome.waiting.mean_s, outcome.waiting_half_width_s)), "{rate_pps}");
+        assert!(both(|outcome| (outcome.loss_ratio.value, outcome.loss_ratio.half_width.max(1e-6))), "{rate_pps}");
+        for (mine, theirs) in lanes.nodes.iter().zip(&events.nodes) {
+            assert!((mine.working_units - theirs.working_units).abs() < 0.02, "{rate_pps}");
+            assert!((mine.waiting_frames - theirs.waiting_frames).abs() <= 0.15 * theirs.waiting_frames + 0.2);
+        }
+        for (mine, theirs) in [(lanes.latency.p50_s, events.latency.p50_s), (lanes.latency.p99_s, events.latency.p99_s)]
+        {
+            assert!((mine / theirs - 1.0).abs() < 0.1, "{rate_pps}: {mine} for {theirs}");
+        }
+        let account = lanes.lanes.expect("lanes ran it");
+        assert_eq!(account.seams, account.proved_at_once + account.repaired);
+        assert!(account.seams > 0 && account.rounding_ratio < 1e-4);
+    }
+}
+
+#[test]
+fn one_server_in_lanes_waits_as_long_as_pollaczek_and_khinchine_say() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(61);
+    let mut inside = 0;
+    for seed in 0..30 {
+        let rho: f64 = rng.random_range(0.1..0.85);
+        let (variation, scv) = match seed % 5 {
+            0 => (Variation::Gamma { scv: 0.5 }, 0.5),
+            1 => (Variation::Uniform { scv: 0.25 }, 0.25),
+            2 => (Variation::Hyperexponential { scv: 3.0 }, 3.0),
+            3 => (Variation::Lognormal { scv: 1.5 }, 1.5),
+            _ => (Variation::Exponential, 1.0),
+        };
+        let scenario = station(task(US, variation, 4096, exit()), poisson(rho * 1e6), seconds(0.4 / rho, seed));
+        let outcome = run(&scenario, Path::Lanes);
+        let theory_s = rho * (1.0 + scv) / (2.0 * (1.0 - rho)) * 1e-6;
+        inside += usize::from((outcome.waiting.mean_s - theory_s).abs() <= outcome.waiting_half_width_s);
+    }
+    // 95 % of 30, less 2.33 standard deviations.
+    assert!(inside >= 25, "{inside} of 30");
+}
+
+type Change = fn(&mut Scenario);
+
+#[test]
+fn what_lanes_cannot_run_is_refused_with_the_reason() {
+    let plain = station(task(US, Variation::Exponential, 64, exit()), poisson(5e5), seconds(0.01, 1));
+    let changed = |change: fn(&mut Scenario)| {
+        let mut scenario = plain.clone();
+        change(&mut scenario);
+        refusal(&scenario)
+    };
+    let cases: [(Change, &str); 6] = [
+        (|s| s.load.sources[0].process = Process::Cbr { phase: 0.0 }, "its arrivals are not Poisson"),
+        (|s| s.model.tasks[0].batch = 8, "it takes frames in batches"),
+        (|s| s.model.tasks[0].parallel = Some(2), "serves several frames at once"),
+        (|s| s.run.per_flow = true, "counted by flow"),
+        (|s| s.model.tasks[0].queue = 1 << 20, "at most 65,536 frames"),
+        (
+            |s| {
+                s.model.tasks[0].activation = Activation::Interrupt {
+                    budget: 64,
+                    cost_ps: 0.0,
+                    moderation_ps: 0.0,
+                    wakeup: None,
+                    exhaustive: false,
+                    linger_ps: 0.0,
+                };
+            },
+            "it is activated by interrupts",
+        ),
+    ];
+    for (change, why) in cases {
+        let message = changed(change);
+        assert!(message.contains(why) && message.contains("use the path"), "{message}");
+    }
+}
+
+#[test]
+fn a_short_trial_in_lanes_is_one_stretch_and_conserves_frames() {
+    let scenario = station(task(US, Variation::Exponential, 64, exit()), poisson(1.3e6), seconds(0.002, 1));
+    let outcome = run(&scenario, Path::Lanes);
+    assert_eq!(outcome.lanes.map(|account| account.seams), Some(0));
+    assert_eq!(outcome.offered_frames, outcome.forwarded_frames + outcome.dropped_frames + outcome.in_flight_frames);
+    assert!(outcome.first_loss_s < outcome.last_loss_s);
+}

@@ -1,0 +1,97 @@
+"""Trials in lanes: theory, other paths, notes and refusals."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from routecast.errors import ModelProblem
+from routecast.evaluate import MMcK
+from routecast.evaluate.simulate import Simulate
+from routecast.evaluate.trial import Trial
+from routecast.load import Arrivals, FlowSet, FrameMix, OfferedLoad
+from routecast.router import RouterModel, ServiceCost, multicore, station
+
+
+def queue(variation: str = "exponential") -> RouterModel:
+    return station(ServiceCost(per_packet_s=1e-6, variation=variation), queue_frames=49)
+
+
+def poisson(rate_pps: float) -> OfferedLoad:
+    return OfferedLoad(rate_pps=rate_pps, arrivals=Arrivals.poisson())
+
+
+@pytest.mark.parametrize("load_ratio", [0.9, 1.0, 1.3])
+def test_a_queue_in_lanes_loses_and_delays_what_theory_says(load_ratio: float) -> None:
+    law = MMcK(arrival_pps=load_ratio * 1e6, service_s=1e-6, servers=1, capacity_frames=50)
+    trial = Simulate(queue(), path="lanes", replications=8).trial(poisson(load_ratio * 1e6), 0.5)
+    assert trial.latency is not None
+    for name, found, exact in (
+        ("loss_ratio", trial.loss_ratio, law.loss_ratio),
+        ("latency.mean_s", trial.latency.mean_s, law.sojourn_mean_s),
+    ):
+        low, high = trial.interval[name]
+        # 95 % intervals, made wider to 3.3 standard errors: the seed is fixed, and there are six figures.
+        assert found == pytest.approx(exact, abs=3.3 / 1.96 * 0.5 * (high - low)), name
+
+
+def four_cores() -> tuple[RouterModel, OfferedLoad]:
+    router = multicore(4, ServiceCost(per_packet_s=0.5e-6, per_byte_s=0.1e-9), link_bps=10e9, queue_frames=128)
+    load = OfferedLoad(
+        rate_pps=6e6,
+        frames=FrameMix(name="two", sequence_bytes=(64, 570), order="random"),
+        flows=FlowSet.crafted(4, ports=2),
+        arrivals=Arrivals.poisson(),
+    )
+    return router, load
+
+
+def test_a_router_in_lanes_forwards_what_it_forwards_by_recursion() -> None:
+    router, load = four_cores()
+    lanes, recursion = (Simulate(router, path=path).trial(load, 0.2) for path in ("lanes", "recursion"))
+    assert lanes.forwarded_pps == pytest.approx(recursion.forwarded_pps, rel=2e-3)
+    assert lanes.latency is not None
+    assert recursion.latency is not None
+    assert lanes.latency.mean_s == pytest.approx(recursion.latency.mean_s, rel=0.05)
+    assert lanes.latency.p99_s == pytest.approx(recursion.latency.p99_s, rel=0.1)
+    assert lanes.bottleneck is not None
+    assert recursion.bottleneck is not None
+    assert not lanes.bottleneck.differs_from(recursion.bottleneck)
+
+
+def test_it_says_that_seams_were_proved_and_by_which_rule_it_was_drawn() -> None:
+    trial = Simulate(queue(), path="lanes").trial(poisson(0.9e6), 2.0)
+    (note,) = (note for note in trial.notes if note.startswith("in lanes"))
+    proved, seams = re.findall(r"\d+", note)[:2]
+    assert proved == seams
+    assert "a seed gives another trial" in note
+    assert not any(note.startswith("in lanes") for note in Simulate(queue()).trial(poisson(0.9e6), 0.05).notes)
+
+
+def figures(trial: Trial) -> tuple[int | None, ...]:
+    return trial.offered_frames, trial.forwarded_frames, trial.dropped_frames
+
+
+def test_a_seed_gives_one_trial_and_replications_differ() -> None:
+    simulate = Simulate(queue(), path="lanes", seed=5)
+    first, again = simulate.trial(poisson(1e6), 0.2), simulate.trial(poisson(1e6), 0.2)
+    assert figures(first) == figures(again)
+    assert figures(replace(simulate, seed=6).trial(poisson(1e6), 0.2)) != figures(first)
+    three = replace(simulate, replications=3).trial(poisson(1e6), 0.2)
+    assert three.offered_frames != 3 * (first.offered_frames or 0)
+    assert three.forwarded_frames is not None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"arrivals": Arrivals.cbr()}, "its arrivals are not Poisson"),
+        ({"frames": FrameMix(name="two", sequence_bytes=(64, 570))}, "repeat in order"),
+    ],
+)
+def test_what_is_not_of_their_kind_is_refused_with_the_reason(change: dict[str, object], message: str) -> None:
+    router, load = four_cores()
+    with pytest.raises(ModelProblem, match=message):
+        Simulate(router, path="lanes").trial(replace(load, **change), 0.01)  # type: ignore[arg-type]
