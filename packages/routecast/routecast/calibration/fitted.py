@@ -338,17 +338,8 @@ class FittedRouter:
     def parameters(self) -> dict[str, Parameter]:
         """Parameters of all laws, then the shapes of the heaviest law (named ``law.shape``)."""
         per_core_counts = sorted({point.working_cores for point in self.points} - {1})
-        parameters = (*_times(self.fitted), *self._contention_factors(per_core_counts), *_shapes(self.fitted[0]))
+        parameters = (*_times(self.fitted), *_contention_factors(self, per_core_counts), *_shapes(self.fitted[0]))
         return {parameter.name: parameter for parameter in parameters}
-
-    def _contention_factors(self, counts: Sequence[int]) -> Iterator[Parameter]:
-        """Yield the factor on the service time at each number of busy cores."""
-        for k in counts:
-            busy = np.array([1.0, float(k)])
-            rates = np.concatenate([self.log_core_rates(law, busy, REFERENCE_BYTES) for law in self.fitted])
-            factor = np.exp(rates[:, 0] - rates[:, 1])
-            meaning = f"factor on the service time with {k} busy cores"
-            yield _parameter(f"c({k})", factor, _draw_weights(self.fitted), "1", meaning)
 
     def router_model(
         self,
@@ -424,7 +415,7 @@ class FittedRouter:
             return rates, rates
         counts: list[int] = []
         if goal_pps is not None:
-            counts = self._counts_around(targets[0], goal_pps)
+            counts = _counts_around(self, targets[0], goal_pps)
             targets = [at_cores(targets[0], k) for k in counts]
         rates = self.draws.joint([*able, *targets])
         target_rates = rates[:, len(able) :]
@@ -434,13 +425,6 @@ class FittedRouter:
             target_rates = np.log(np.array([*counts, 2.0 * counts[-1]])[meets.argmax(axis=1)])[:, None]
         return rates[:, : len(able)], target_rates
 
-    def _counts_around(self, point: Point, goal_pps: float) -> list[int]:
-        """Return numbers of cores up to the first at which nearly all draws that can meet the goal meet it."""
-        counts = sparse_counts(MAX_CORES)
-        chances = self.chances([at_cores(point, k) for k in counts], goal_pps)
-        enough = max(chances) - _MIN_CHANCE
-        return counts[: 1 + next(i for i, chance in enumerate(chances) if chance >= enough)]
-
     @property
     def typical_weights(self) -> list[float]:
         """Weights of the laws for a point prediction; laws with a collapse count only if it was measured or stated."""
@@ -449,6 +433,24 @@ class FittedRouter:
     def log_core_rates(self, fitted_law: FittedLaw, busy: Floats, frame_bytes: float) -> Floats:
         """Return the logarithm of the rate of one core while ``busy`` cores work, (J, n) for the draws of a law."""
         return self.draws.log_core_rates(fitted_law, busy, frame_bytes)
+
+
+def _contention_factors(fitted: FittedRouter, counts: Sequence[int]) -> Iterator[Parameter]:
+    """Yield the factor on the service time at each number of busy cores."""
+    for k in counts:
+        busy = np.array([1.0, float(k)])
+        rates = np.concatenate([fitted.log_core_rates(law, busy, REFERENCE_BYTES) for law in fitted.fitted])
+        factor = np.exp(rates[:, 0] - rates[:, 1])
+        meaning = f"factor on the service time with {k} busy cores"
+        yield _parameter(f"c({k})", factor, _draw_weights(fitted.fitted), "1", meaning)
+
+
+def _counts_around(fitted: FittedRouter, point: Point, goal_pps: float) -> list[int]:
+    """Return numbers of cores up to the first at which nearly all draws that can meet the goal meet it."""
+    counts = sparse_counts(MAX_CORES)
+    chances = fitted.chances([at_cores(point, k) for k in counts], goal_pps)
+    enough = max(chances) - _MIN_CHANCE
+    return counts[: 1 + next(i for i, chance in enumerate(chances) if chance >= enough)]
 
 
 def _limit(point: Point, core_pps: Floats) -> Limit:
