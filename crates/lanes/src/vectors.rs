@@ -3,7 +3,10 @@
 //! Arrays that a compiler should turn into vectors were tried first: as soon as one lane is read by itself it takes all of
 //! them apart, and a step is 30 times slower.
 
-#![expect(unsafe_code, reason = "instructions are used after the processor was asked for them; places are clamped")]
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(unsafe_code, reason = "instructions are used after the processor was asked for them; places are clamped")
+)]
 
 use crate::router::Program;
 use crate::state::Lanes;

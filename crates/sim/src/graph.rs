@@ -263,6 +263,7 @@ impl Graph {
     }
 
     /// The node where a flow first waits or is served; none where a turn or a chance decides.
+    #[cfg(feature = "lanes")]
     #[must_use]
     pub fn first_of(&self, flow: u32) -> Option<u32> {
         Some(self.inward[flow as usize]).filter(|&node| node != DYNAMIC)

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use routecast_lanes::law::Law;
 use routecast_lanes::router::{Core, Kind, Link, Program, Router, Source};
-use routecast_lanes::segments::{Cut, Seams};
+use routecast_lanes::segments::Cut;
 use routecast_lanes::state::{Histograms, State, Tally, bounds};
 use routecast_lanes::vectors::Vectors;
 use statrs::function::{erf::erfc, gamma::gamma_ur};
@@ -18,6 +18,7 @@ use crate::graph::{EXIT, Graph, Next};
 use crate::histogram::{Sparse, slot};
 use crate::ledger::{Ledger, MINIS, Mini, SEGMENTS, mini_boundary};
 use crate::manager::Managers;
+use crate::outcome::LanesOutcome;
 use crate::planes::{Plane, allowed_units, needs_events, servers};
 use crate::run::Record;
 use crate::scenario::{Path, Process, Scenario, Task, Variation};
@@ -25,17 +26,6 @@ use crate::source::WIRE_OVERHEAD_BYTES;
 use crate::time::PS_PER_S;
 
 const MINIS_PER_SEGMENT: usize = MINIS / SEGMENTS;
-
-/// What lanes have to say of themselves.
-#[derive(Debug, Clone, Copy)]
-pub struct Account {
-    /// Seams between the segments of the trial.
-    pub seams: Seams,
-    /// Picoseconds of a tick.
-    pub tick_ps: f64,
-    /// The greatest relative error of a mean service by rounding.
-    pub rounding_ratio: f64,
-}
 
 /// A model in the terms of lanes.
 struct Model {
@@ -64,7 +54,13 @@ pub fn run(scenario: &Scenario, report: &(dyn Fn(f64) -> ControlFlow<()> + Sync)
     let cut = model.cut(scenario);
     let outcome = routecast_lanes::segments::run(&program, &cut, report).map_err(refused)?;
     let outcome = outcome.ok_or(SimError::Interrupted)?;
-    let lanes = Account { seams: outcome.seams, tick_ps: program.tick_ps(), rounding_ratio: program.rounding_ratio };
+    let lanes = LanesOutcome {
+        seams: outcome.seams.all,
+        proved_at_once: outcome.seams.at_once,
+        repaired: outcome.seams.repaired,
+        tick_s: program.tick_ps() / PS_PER_S,
+        rounding_ratio: program.rounding_ratio,
+    };
     let mut ledger = Ledger::new(scenario);
     book(&mut ledger, scenario, &model, &outcome.windows, &outcome.parts);
     Managers::new(&scenario.model.pools, &[], &[], 0).close(scenario.run.duration_ps, &mut ledger);

@@ -58,6 +58,7 @@ mod frame;
 mod graph;
 pub mod histogram;
 mod interruption;
+#[cfg(feature = "lanes")]
 mod lanes;
 mod ledger;
 mod manager;

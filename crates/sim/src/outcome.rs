@@ -329,16 +329,13 @@ pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
 }
 
 fn lanes(records: &[Record]) -> Option<LanesOutcome> {
-    let mut sum: Option<LanesOutcome> = None;
-    for account in records.iter().filter_map(|record| record.lanes) {
-        let sum = sum.get_or_insert_default();
-        sum.seams += account.seams.all;
-        sum.proved_at_once += account.seams.at_once;
-        sum.repaired += account.seams.repaired;
-        sum.tick_s = account.tick_ps / PS_PER_S;
-        sum.rounding_ratio = account.rounding_ratio;
-    }
-    sum
+    let all = records.iter().filter_map(|record| record.lanes);
+    all.reduce(|sum, more| LanesOutcome {
+        seams: sum.seams + more.seams,
+        proved_at_once: sum.proved_at_once + more.proved_at_once,
+        repaired: sum.repaired + more.repaired,
+        ..sum
+    })
 }
 
 fn in_seconds(at_ps: u64) -> f64 {

@@ -14,6 +14,7 @@ use crate::frame::{Frame, Hops};
 use crate::graph::{EXIT, Graph, Next};
 use crate::ledger::Ledger;
 use crate::manager::{Managers, Message};
+use crate::outcome::LanesOutcome;
 use crate::planes::Plane;
 use crate::scenario::{Path, Scenario};
 use crate::source::{Arrival, Source};
@@ -33,7 +34,7 @@ pub struct Record {
     /// Plane that ran each node.
     pub planes: Vec<Plane>,
     /// What lanes have to say of themselves, where they ran it.
-    pub lanes: Option<crate::lanes::Account>,
+    pub lanes: Option<LanesOutcome>,
 }
 
 /// Frames on their way to a recursive node.
@@ -101,7 +102,10 @@ impl Pending {
 /// [`SimError::Cycle`], [`SimError::NotRecursive`], [`SimError::Interrupted`].
 pub fn run(scenario: &Scenario, report: &(dyn Fn(f64) -> ControlFlow<()> + Sync)) -> Result<Record, SimError> {
     if scenario.run.path == Path::Lanes {
+        #[cfg(feature = "lanes")]
         return crate::lanes::run(scenario, report);
+        #[cfg(not(feature = "lanes"))]
+        return Err(SimError::NotInLanes { why: "this build has none".into() });
     }
     let graph = Graph::compile(scenario)?;
     let nodes = graph.planes.len();

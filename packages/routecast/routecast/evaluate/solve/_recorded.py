@@ -83,7 +83,7 @@ def pass_recorded(fluid: Fluid, overloaded: Fluid | None) -> tuple[Fluid, DelayA
             bound.contention.note()
             losses.append(bound.loss_ratio + bound.added_by_chance_ratio)
             if number == 1:
-                by_chance = likely.chance_frames(bound) / max(likely.offered, 1)
+                by_chance = _chance_frames(likely, bound) / max(likely.offered, 1)
                 # Where a window loses frames, it loses most if those before it delay none.
                 depths = sorted(bound.stations.losing_depths(bound.lost))
                 courses += [Course(extra=1.0, slow_from=depth) for depth in depths if depth > 0]
@@ -489,31 +489,6 @@ class _Passage:
         for number, (node, _) in enumerate(whole):
             self.pending.setdefault(node, []).append(frames[chosen == number])
 
-    def chance_frames(self, slowest: _Passage) -> float:
-        """Return a bound of the frames that interruptions and random services lose besides.
-
-        Infinite where more than these decide. A task unit that loses frames is full while it does, so all of the time
-        that they take beyond its mean is lost for frames, three standard deviations of it. One that loses none, and
-        what is behind, lose what the slowest course says.
-        """
-        frames = sum(slowest.released.values())
-        for index in self.stations.bounded:
-            if not is_own(self.fluid, index):
-                return math.inf
-            if not self.lost.get(index):
-                frames += max(slowest.stations.lost_by_chance.get(index, 0.0), slowest.lost.get(index, 0))
-                continue
-            served = self.served.get(index, 0)
-            service_s = float(self.fluid.costs[index].busy_s)
-            frames += SURE * math.sqrt(max(self.graph.tasks[index].service.squared_cv, 0.0) * served)
-            for need in self.graph.tasks[index].needs:
-                interruptions = self.fluid.model.pool(need.pool).interruptions
-                if interruptions is not None and service_s > 0.0:
-                    expected = interruptions.rate_hz * self.recording.duration_s
-                    away_s = SURE * math.sqrt(expected * interruptions.duration.second_moment_s2)
-                    frames += (away_s + interruption_s(self.fluid, index)) / service_s
-        return frames
-
     @property
     def added_by_chance_ratio(self) -> float:
         """Bound of the share of frames that are lost by chance beside those of this course."""
@@ -524,6 +499,32 @@ class _Passage:
     def loss_ratio(self) -> float:
         """Share of the offered frames that are lost."""
         return sum(self.lost.values()) / max(self.offered, 1)
+
+
+def _chance_frames(likely: _Passage, slowest: _Passage) -> float:
+    """Return a bound of the frames that interruptions and random services lose besides.
+
+    Infinite where more than these decide. A task unit that loses frames is full while it does, so all of the time
+    that they take beyond its mean is lost for frames, three standard deviations of it. One that loses none, and
+    what is behind, lose what the slowest course says.
+    """
+    frames = sum(slowest.released.values())
+    for index in likely.stations.bounded:
+        if not is_own(likely.fluid, index):
+            return math.inf
+        if not likely.lost.get(index):
+            frames += max(slowest.stations.lost_by_chance.get(index, 0.0), slowest.lost.get(index, 0))
+            continue
+        served = likely.served.get(index, 0)
+        service_s = float(likely.fluid.costs[index].busy_s)
+        frames += SURE * math.sqrt(max(likely.graph.tasks[index].service.squared_cv, 0.0) * served)
+        for need in likely.graph.tasks[index].needs:
+            interruptions = likely.fluid.model.pool(need.pool).interruptions
+            if interruptions is not None and service_s > 0.0:
+                expected = interruptions.rate_hz * likely.recording.duration_s
+                away_s = SURE * math.sqrt(expected * interruptions.duration.second_moment_s2)
+                frames += (away_s + interruption_s(likely.fluid, index)) / service_s
+    return frames
 
 
 def _most_waiting(at: Instants, starts: Instants) -> int:

@@ -223,11 +223,11 @@ class RecordedStations:
 
     def _last_before(self, node: int) -> set[tuple[int, int]]:
         """Return the last task units that take time before a node, and where their frames go next."""
-        found: set[tuple[int, int]] = set()
+        last: set[tuple[int, int]] = set()
         for index, edges in enumerate(self._fluid.graph.edges):
             if index in self.before[node] and any(to == node and (fraction > 0.0).any() for to, fraction in edges):
-                found |= {(index, node)} if self._fluid.costs[index].busy_s > 0.0 else self._last_before(index)
-        return found
+                last |= {(index, node)} if self._fluid.costs[index].busy_s > 0.0 else self._last_before(index)
+        return last
 
     def _pace_pps(self, index: int, node: int) -> float:
         """Return how fast a task unit releases frames for a node, where its units are not interrupted, frames/s."""
