@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,9 @@ from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.trial import Trial
 from routecast.load import Arrivals, FlowSet, FrameMix, OfferedLoad
 from routecast.router import RouterModel, ServiceCost, multicore, station
+from routecast.router.files import read_router_and_load
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def queue(variation: str = "exponential") -> RouterModel:
@@ -59,6 +63,18 @@ def test_a_router_in_lanes_forwards_what_it_forwards_by_recursion() -> None:
     assert lanes.bottleneck is not None
     assert recursion.bottleneck is not None
     assert not lanes.bottleneck.differs_from(recursion.bottleneck)
+
+
+def test_a_router_with_interrupts_in_lanes_is_that_of_the_events() -> None:
+    router, load = read_router_and_load(EXAMPLES / "napi.router.toml")
+    assert load is not None
+    lanes, events = (Simulate(router, path=path).trial(load, 0.5) for path in ("lanes", "events"))
+    assert lanes.latency is not None
+    assert events.latency is not None
+    assert lanes.latency.mean_s == pytest.approx(events.latency.mean_s, rel=0.02)
+    assert lanes.latency.p99_s == pytest.approx(events.latency.p99_s, rel=0.05)
+    mine, theirs = (next(iter(trial.activity)) for trial in (lanes, events))
+    assert mine.interrupts_per_s == pytest.approx(theirs.interrupts_per_s, rel=0.02)
 
 
 def test_it_says_that_seams_were_proved_and_by_which_rule_it_was_drawn() -> None:

@@ -24,6 +24,7 @@ fn main() {
         kinds: vec![kind],
         cores: vec![Core { queue: PLACES as u32 - 1 }],
         law: Law::Exponential,
+        polls: None,
         contention: vec![],
         links: vec![],
     };

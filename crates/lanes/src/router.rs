@@ -21,10 +21,37 @@ pub struct Router {
     pub cores: Vec<Core>,
     /// The random factor of a service.
     pub law: Law,
+    /// How all cores find their frames; none: one by one, each as soon as the one before is done.
+    pub polls: Option<Polls>,
     /// Factor of a service that begins with 1, 2, … cores at work; its last value goes on. Empty means none.
     pub contention: Vec<f64>,
     /// The outgoing links.
     pub links: Vec<Link>,
+}
+
+/// Polls: a core takes several waiting frames at once, at a cost, and may sleep until an interrupt in between (S6).
+///
+/// Frames that a poll has taken wait no longer in the ring.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Polls {
+    /// Frames that a poll takes, at most.
+    pub batch: u32,
+    /// Picoseconds of a poll.
+    pub cost_ps: f64,
+    /// Interrupts; none: a poll follows as soon as a frame waits.
+    pub interrupts: Option<Interrupts>,
+}
+
+/// Interrupts: a frame in an idle core's ring raises one; polls follow until one takes fewer frames than it may.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interrupts {
+    /// Picoseconds of work of an interrupt.
+    pub cost_ps: f64,
+    /// Least picoseconds between two interrupts of a core.
+    pub moderation_ps: f64,
+    /// Whether a poll takes also what comes while it is under way, frame by frame; an interrupt's work is then that of
+    /// its first frame.
+    pub exhaustive: bool,
 }
 
 /// Frames of one port.
@@ -114,10 +141,24 @@ pub struct Program {
     /// Work of each kind with 1, 2, … cores busy, [`FINE_BITS`] fraction bits.
     pub(crate) work_of: Vec<u32>,
     pub(crate) factors: u32,
+    pub(crate) polls: Option<PollProgram>,
     pub(crate) cores: Vec<Ring>,
     pub(crate) links: Vec<Ring>,
     /// The greatest relative error of a mean service by rounding.
     pub rounding_ratio: f64,
+}
+
+/// Polls in integers; costs with 1, 2, … cores busy, [`FINE_BITS`] fraction bits.
+#[derive(Debug, Clone)]
+pub(crate) struct PollProgram {
+    pub batch: u32,
+    pub cost_of: Vec<u32>,
+    pub interrupts: bool,
+    pub interrupt_of: Vec<u32>,
+    /// Whether an interrupt's work comes before its poll, which so finds more.
+    pub works_first: bool,
+    pub moderation: u32,
+    pub exhaustive: bool,
 }
 
 pub(crate) const NO_LINK: u32 = u32::MAX;
@@ -167,6 +208,25 @@ impl Program {
                 work_of.push(work);
             }
         }
+        let table =
+            |what: &str, ps: f64| (0..factors).map(|busy| fine(what, ps * factor(busy))).collect::<Result<Vec<_>, _>>();
+        let polls = router.polls.map(|polls| {
+            let interrupts = polls.interrupts;
+            let cost_ps = interrupts.map_or(0.0, |interrupts| interrupts.cost_ps);
+            let exhaustive = interrupts.is_some_and(|interrupts| interrupts.exhaustive);
+            let moderation_ps = interrupts.map_or(0.0, |interrupts| interrupts.moderation_ps);
+            let moderation = fine("the time between two interrupts", moderation_ps)? >> FINE_BITS;
+            Ok(PollProgram {
+                batch: polls.batch,
+                cost_of: table("a poll", polls.cost_ps)?,
+                interrupts: interrupts.is_some(),
+                interrupt_of: table("an interrupt", cost_ps)?,
+                works_first: cost_ps > 0.0 && !exhaustive,
+                moderation,
+                exhaustive,
+            })
+        });
+        let polls = polls.transpose()?;
         let sources = router.sources.iter().map(|source| SourceProgram::new(source, tick_ps));
         let sources = sources.collect::<Result<Vec<_>, _>>()?;
         let longest = sources.iter().map(|source| source.gap >> source.gap_bits).max().unwrap_or(1).max(1);
@@ -189,8 +249,9 @@ impl Program {
             transmission_of: each(|kind| kind.transmission_ps, "a transmission")?,
             work_of,
             factors: factors as u32,
-            cores: rings(router.cores.iter().map(|core| core.queue)),
-            links: rings(router.links.iter().map(|link| link.queue)),
+            cores: rings(router.cores.iter().map(|core| core.queue), polls.as_ref().map_or(0, |polls| polls.batch)),
+            links: rings(router.links.iter().map(|link| link.queue), 0),
+            polls,
             rounding_ratio,
         })
     }
@@ -212,12 +273,13 @@ fn too_long(what: &str, ps: f64) -> Refusal {
     Refusal(format!("{what} of {:.2e} s is too long beside the shortest service", ps * 1e-12))
 }
 
-/// Rings one after the other; each has two places more than it has room, and a power of two of them.
-fn rings(rooms: impl Iterator<Item = u32>) -> Vec<Ring> {
+/// Rings one after the other; each has three places more than it has room, besides those of frames that were taken out of
+/// it together, and a power of two of them.
+fn rings(rooms: impl Iterator<Item = u32>, taken: u32) -> Vec<Ring> {
     let mut base = 0;
     rooms
         .map(|room| {
-            let places = (room + 3).next_power_of_two();
+            let places = (room + taken + 3).next_power_of_two();
             let ring = Ring { room, base, mask: places - 1 };
             base += places;
             ring
@@ -243,6 +305,16 @@ impl Router {
         let queues = self.cores.iter().map(|core| core.queue).chain(self.links.iter().map(|link| link.queue));
         if queues.max().is_some_and(|queue| queue > MOST_QUEUE) {
             return refuse("lanes hold at most 65,536 frames in a ring");
+        }
+        if let Some(polls) = self.polls {
+            let costs = polls.interrupts.map_or([0.0; 2], |interrupts| [interrupts.cost_ps, interrupts.moderation_ps]);
+            let times = [polls.cost_ps, costs[0], costs[1]];
+            if polls.batch == 0 || polls.batch > MOST_QUEUE || times.iter().any(|ps| !(ps.is_finite() && *ps >= 0.0)) {
+                return refuse("a poll takes 1 to 65,536 frames, and lasts");
+            }
+            if self.cores.iter().any(|core| core.queue == 0) {
+                return refuse("polls find no frame in a ring without room");
+            }
         }
         if !(self.tick_ps.is_finite() && self.tick_ps > 0.0) {
             return refuse("a tick has to last");

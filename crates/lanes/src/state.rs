@@ -15,6 +15,10 @@ pub struct Tally {
     pub lost: Vec<u64>,
     /// Ticks of work, by core.
     pub busy_ticks: Vec<u64>,
+    /// Interrupts, by core.
+    pub interrupts: Vec<u64>,
+    /// Polls that found frames, by core; counted where there are polls.
+    pub polls: Vec<u64>,
     /// Ticks for which the frames waited that left a core, by core.
     pub waited_at_core_ticks: Vec<u64>,
     /// Frames that found no room, by link.
@@ -46,6 +50,8 @@ impl Tally {
         add(&mut self.offered_bytes, &other.offered_bytes);
         add(&mut self.lost, &other.lost);
         add(&mut self.busy_ticks, &other.busy_ticks);
+        add(&mut self.interrupts, &other.interrupts);
+        add(&mut self.polls, &other.polls);
         add(&mut self.waited_at_core_ticks, &other.waited_at_core_ticks);
         add(&mut self.lost_at_link, &other.lost_at_link);
         add(&mut self.sent_fine, &other.sent_fine);
@@ -154,9 +160,27 @@ pub(crate) struct CoreLanes<W> {
     pub frames: W,
     /// Place of the first in the ring.
     pub head: W,
-    /// Low words of the instants at which the present service began and ends.
+    /// Low words of the instants at which the present service began, and at which what is under way ends.
     pub began: W,
     pub done: W,
+    /// Where there are polls: what is under way ([`phase`]), frames of the poll that are left, frames that it took, and the
+    /// low word of the instant of the last interrupt.
+    pub phase: W,
+    pub rest: W,
+    pub polled: W,
+    pub interrupted: W,
+}
+
+/// What a core that polls does.
+pub(crate) mod phase {
+    /// Nothing.
+    pub const IDLE: u32 = 0;
+    /// It serves a frame.
+    pub const SERVES: u32 = 1;
+    /// It works on an interrupt.
+    pub const INTERRUPTED: u32 = 2;
+    /// It waits until an interrupt may be raised.
+    pub const WAITS: u32 = 3;
 }
 
 #[derive(Debug, Clone)]
@@ -175,6 +199,8 @@ pub(crate) struct Counts<W> {
     pub offered_bytes: Vec<Sum<W>>,
     pub lost: Vec<Sum<W>>,
     pub busy: Vec<Sum<W>>,
+    pub interrupts: Vec<Sum<W>>,
+    pub polls: Vec<Sum<W>>,
     pub waited_at_core: Vec<Sum<W>>,
     pub lost_at_link: Vec<Sum<W>>,
     pub sent: Vec<Sum<W>>,
@@ -206,6 +232,8 @@ impl<W: Word> Counts<W> {
             offered_bytes: sums(sources),
             lost: sums(cores),
             busy: sums(cores),
+            interrupts: sums(cores),
+            polls: sums(cores),
             waited_at_core: sums(cores),
             lost_at_link: sums(program.links.len()),
             sent: sums(program.links.len()),
@@ -235,6 +263,8 @@ impl<W: Word> Counts<W> {
             offered_bytes: take(&mut self.offered_bytes),
             lost: take(&mut self.lost),
             busy_ticks: take(&mut self.busy),
+            interrupts: take(&mut self.interrupts),
+            polls: take(&mut self.polls),
             waited_at_core_ticks: take(&mut self.waited_at_core),
             lost_at_link: take(&mut self.lost_at_link),
             sent_fine: take(&mut self.sent),
@@ -311,10 +341,18 @@ pub struct SourceState {
 /// A core and its ring.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CoreState {
-    /// Ticks until the present service ends; none while it is idle.
+    /// What it does: 0 nothing, 1 a service, 2 the work of an interrupt, 3 it waits until one may be raised.
+    pub phase: u32,
+    /// Ticks until that ends; none while it is idle.
     pub done: Option<u32>,
-    /// Ticks for which it has been under way.
+    /// Ticks for which a service has been under way.
     pub began: Option<u32>,
+    /// Frames of the present poll that are left, the one in service included.
+    pub rest: u32,
+    /// Frames that the present poll has taken.
+    pub polled: u32,
+    /// Ticks until the last interrupt, modulo 2^32: it may lie ahead; no longer ago than the time between two.
+    pub interrupted: u32,
     /// Age in ticks and kind of each frame, the one in service first.
     pub frames: Vec<(u32, u32)>,
 }
@@ -332,6 +370,11 @@ pub struct LinkState {
 
 fn low(instant: u64) -> u32 {
     instant as u32
+}
+
+/// Ticks between two interrupts.
+fn moderation(program: &Program) -> u32 {
+    program.polls.as_ref().map_or(0, |polls| polls.moderation)
 }
 
 fn high(instant: u64) -> u32 {
@@ -357,6 +400,9 @@ impl<W: Word> Lanes<W> {
         for link in &mut lanes.links {
             link.free = lanes.now;
         }
+        for core in &mut lanes.cores {
+            core.interrupted = lanes.now.minus(W::all(moderation(program)));
+        }
         for places in lanes.starts.chunks_mut(W::LANES) {
             lanes.now.write(places);
         }
@@ -367,6 +413,16 @@ impl<W: Word> Lanes<W> {
         let zero = W::all(0);
         let source =
             SourceLanes { next: zero, fine: zero, kind: zero, ideal: zero, cell: zero, number: zero, border: zero };
+        let core = CoreLanes {
+            frames: zero,
+            head: zero,
+            began: zero,
+            done: zero,
+            phase: zero,
+            rest: zero,
+            polled: zero,
+            interrupted: zero,
+        };
         let places = |rings: &[Ring]| rings.last().map_or(0, |ring| (ring.base + ring.mask + 1) as usize) * W::LANES;
         let numbers: Vec<u32> = (0..W::LANES as u32).collect();
         Self {
@@ -376,7 +432,7 @@ impl<W: Word> Lanes<W> {
             end: zero,
             busy: zero,
             sources: vec![source; program.sources.len()],
-            cores: vec![CoreLanes { frames: zero, head: zero, began: zero, done: zero }; program.cores.len()],
+            cores: vec![core; program.cores.len()],
             links: vec![LinkLanes { free: zero, fine: zero, tail: zero }; program.links.len()],
             came: vec![0; places(&program.cores)],
             kinds: vec![0; places(&program.cores)],
@@ -390,6 +446,10 @@ impl<W: Word> Lanes<W> {
         self.counts.settle();
         self.high = self.high.count(self.end.below(self.now));
         self.now = self.end;
+        let earliest = self.now.minus(W::all(moderation(program)));
+        for core in &mut self.cores {
+            core.interrupted = core.interrupted.after(earliest).choose(core.interrupted, earliest);
+        }
         for (link, ring) in self.links.iter_mut().zip(&program.links) {
             let sends = link.free.after(self.now);
             link.free = sends.choose(link.free, self.now);
@@ -419,9 +479,16 @@ impl<W: Word> Lanes<W> {
         let cores = self.cores.iter().zip(&program.cores).map(|(core, ring)| {
             let (frames, head) = (core.frames.get(lane), core.head.get(lane));
             let places = (0..frames).map(|offset| at(ring, head.wrapping_add(offset)));
+            let polls = program.polls.is_some();
+            let what = if polls { core.phase.get(lane) } else { u32::from(frames > 0) };
+            let is_polling = polls && what == phase::SERVES;
             CoreState {
-                done: (frames > 0).then(|| until(core.done.get(lane))),
-                began: (frames > 0).then(|| since(core.began.get(lane))),
+                phase: what,
+                done: (what != phase::IDLE).then(|| until(core.done.get(lane))),
+                began: (what == phase::SERVES).then(|| since(core.began.get(lane))),
+                rest: if is_polling { core.rest.get(lane) } else { 0 },
+                polled: if is_polling { core.polled.get(lane) } else { 0 },
+                interrupted: until(core.interrupted.get(lane)),
                 frames: places.map(|place| (since(self.came[place]), self.kinds[place])).collect(),
             }
         });
@@ -458,13 +525,17 @@ impl<W: Word> Lanes<W> {
             source.border.set(lane, low((u64::from(from.cell) + 1) << program.cell_bits));
         }
         let at = |ring: &Ring, place: usize| (ring.base as usize + place) * W::LANES + lane;
-        let busy = state.cores.iter().filter(|core| core.done.is_some()).count();
+        let busy = state.cores.iter().filter(|core| matches!(core.phase, phase::SERVES | phase::INTERRUPTED)).count();
         self.busy.set(lane, busy as u32);
         for ((core, ring), from) in self.cores.iter_mut().zip(&program.cores).zip(&state.cores) {
             core.frames.set(lane, from.frames.len() as u32);
             core.head.set(lane, 0);
             core.done.set(lane, now.wrapping_add(from.done.unwrap_or(0)));
             core.began.set(lane, now.wrapping_sub(from.began.unwrap_or(0)));
+            core.phase.set(lane, from.phase);
+            core.rest.set(lane, from.rest);
+            core.polled.set(lane, from.polled);
+            core.interrupted.set(lane, now.wrapping_add(from.interrupted));
             for (place, &(age, kind)) in from.frames.iter().enumerate() {
                 self.came[at(ring, place)] = now.wrapping_sub(age);
                 self.kinds[at(ring, place)] = kind;

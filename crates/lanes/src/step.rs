@@ -3,8 +3,8 @@
 #![expect(clippy::inline_always, reason = "parts of the step, in a function that enables the vectors")]
 
 use crate::draw::{UNIT_BITS, exponential, scaled, threefry};
-use crate::router::{FINE_BITS, NUMBER_BITS, Program, Ring, SourceProgram, TICK_BITS};
-use crate::state::{BINS, Lanes, bin};
+use crate::router::{FINE_BITS, NUMBER_BITS, PollProgram, Program, Ring, SourceProgram, TICK_BITS};
+use crate::state::{BINS, CoreLanes, Lanes, bin, phase};
 use crate::words::{Word, WordExt};
 
 const NONE: u32 = 0x7fff_ffff;
@@ -38,6 +38,14 @@ struct Event<W> {
     core: W,
     /// Kind of the frame that comes.
     kind: W,
+}
+
+/// What a lane's core that polls does.
+struct PollState<W> {
+    phase: W,
+    rest: W,
+    polled: W,
+    interrupted: W,
 }
 
 /// A lane's core, as far as an event concerns it.
@@ -77,7 +85,10 @@ impl<W: Word> Lanes<W> {
         if !event.active.any() {
             return false;
         }
-        self.serve(program, &event);
+        match &program.polls {
+            None => self.serve(program, &event),
+            Some(polls) => self.serve_polls(program, polls, &event),
+        }
         self.draw_arrivals(program, &event);
         true
     }
@@ -88,7 +99,8 @@ impl<W: Word> Lanes<W> {
         let mut least = W::all(NONE);
         let (mut core, mut source, mut comes) = (W::all(0), W::all(0), W::all(0));
         for (number, station) in self.cores.iter().enumerate() {
-            let due = station.frames.is_zero().choose(W::all(NONE), station.done.minus(self.now));
+            let is_idle = if program.polls.is_some() { station.phase } else { station.frames }.is_zero();
+            let due = is_idle.choose(W::all(NONE), station.done.minus(self.now));
             let is_earlier = due.below(least);
             least = is_earlier.choose(due, least);
             core = is_earlier.choose(W::all(number as u32), core);
@@ -158,7 +170,7 @@ impl<W: Word> Lanes<W> {
             begins = event.comes.choose(event.kind, station.second.look_up(&self.kinds));
             event.kind.put(&mut self.kinds, station.tail);
         }
-        let service = self.service(program, event, begins);
+        let service = self.service(program, event, begins, W::all(0));
         let done = self.now.plus(service);
         let lost = event.comes.and(taken.not());
         for (number, core) in self.cores.iter_mut().enumerate() {
@@ -174,6 +186,104 @@ impl<W: Word> Lanes<W> {
         }
         self.note_loss(lost, self.now, self.high);
         self.send(program, event.ends, came, station.began, leaving);
+    }
+
+    /// The same for cores that poll.
+    #[inline(always)]
+    fn serve_polls(&mut self, program: &Program, polls: &PollProgram, event: &Event<W>) {
+        let station = self.station(program, event);
+        let poll = self.poll_state(event);
+        let is = |what: u32| event.ends.and(poll.phase.equals(W::all(what)));
+        let (served, worked, rung) = (is(phase::SERVES), is(phase::INTERRUPTED), is(phase::WAITS));
+        let was_idle = event.comes.and(poll.phase.is_zero());
+        let taken = event.comes.and(station.frames.minus(poll.rest).below(station.room));
+        let frames = station.frames.count(taken).uncount(served);
+        let rest = poll.rest.uncount(served);
+        let goes_on = served.and(rest.is_zero().not());
+        let over = served.and(rest.is_zero());
+        let waits = frames.is_zero().not();
+        let is_short = poll.polled.below(W::all(polls.batch));
+        let drains = if polls.exhaustive { over.and(is_short).and(waits) } else { W::all(0) };
+        let over = over.and(drains.not());
+        let sleeps = if polls.interrupts { is_short } else { W::all(0) };
+        let raises = over.and(waits).and(sleeps).or(if polls.interrupts { was_idle } else { W::all(0) });
+        let works = if polls.works_first { rung } else { W::all(0) };
+        let finds = over.and(waits).and(sleeps.not());
+        let finds = finds.or(worked).or(rung.and(works.not())).or(was_idle.and(raises.not()));
+        let starts = goes_on.or(drains).or(finds);
+        let rests = over.and(waits.not());
+        let (worked_before, works_now) = (served.or(worked), starts.or(works));
+        self.busy = self.busy.count(works_now.and(worked_before.not())).uncount(worked_before.and(works_now.not()));
+        let came = station.first.look_up(&self.came);
+        self.now.put(&mut self.came, station.tail);
+        let (mut leaving, mut begins) = (W::all(0), W::all(0));
+        if let [_, _, ..] = program.core_of.as_slice() {
+            leaving = station.first.look_up(&self.kinds);
+            let next = served.choose(station.second, station.first).look_up(&self.kinds);
+            begins = was_idle.choose(event.kind, next);
+            event.kind.put(&mut self.kinds, station.tail);
+        }
+        let least = |one: W, other: W| one.below(other).choose(one, other);
+        let share = if polls.exhaustive { W::all(1) } else { least(frames, W::all(polls.batch)) };
+        let busy = least(self.busy.minus(W::all(1)), W::all(program.factors - 1));
+        let extra = finds.and(busy.look_up(&polls.cost_of));
+        let interrupt = busy.look_up(&polls.interrupt_of);
+        let extra = extra.plus(rung.and(finds).and(interrupt));
+        let service =
+            works.choose(self.whole_ticks(program, event, interrupt), self.service(program, event, begins, extra));
+        let next_interrupt = poll.interrupted.plus(W::all(polls.moderation));
+        let due = next_interrupt.after(self.now).choose(next_interrupt, self.now);
+        let lost = event.comes.and(taken.not());
+        for (number, core) in self.cores.iter_mut().enumerate() {
+            let is_here = event.active.and(event.core.equals(W::all(number as u32)));
+            let here = |mask: W| is_here.and(mask);
+            core.frames = is_here.choose(frames, core.frames);
+            core.head = core.head.count(here(served));
+            core.began = here(starts).choose(self.now, core.began);
+            core.done = here(works_now).choose(self.now.plus(service), here(raises).choose(due, core.done));
+            core.interrupted = here(raises).choose(due, core.interrupted);
+            let what = starts.and(W::all(phase::SERVES)).or(works.and(W::all(phase::INTERRUPTED)));
+            let what = what.or(raises.and(W::all(phase::WAITS)));
+            core.phase = here(works_now.or(raises).or(rests)).choose(what, core.phase);
+            core.rest = is_here.choose(finds.choose(share, drains.choose(W::all(1), rest)), core.rest);
+            core.polled = here(finds).choose(share, core.polled.count(here(drains)));
+            self.counts.busy[number].add(service, here(works_now));
+            self.counts.lost[number].count(here(lost));
+            self.counts.interrupts[number].count(here(rung));
+            self.counts.polls[number].count(here(finds));
+            self.counts.waited_at_core[number].add(station.began.minus(came), here(served));
+        }
+        self.note_loss(lost, self.now, self.high);
+        self.send(program, served, came, station.began, leaving);
+    }
+
+    /// What each lane's core does.
+    #[inline(always)]
+    fn poll_state(&self, event: &Event<W>) -> PollState<W> {
+        let of = |core: &CoreLanes<W>| [core.phase, core.rest, core.polled, core.interrupted];
+        let mut words = of(&self.cores[0]);
+        for (number, core) in self.cores.iter().enumerate().skip(1) {
+            let is_here = event.core.equals(W::all(number as u32));
+            for (word, its) in words.iter_mut().zip(of(core)) {
+                *word = is_here.choose(its, *word);
+            }
+        }
+        let [phase, rest, polled, interrupted] = words;
+        PollState { phase, rest, polled, interrupted }
+    }
+
+    /// Ticks of work of a known length, one at least, its fraction kept in the mean by a draw.
+    #[inline(always)]
+    fn whole_ticks(&self, program: &Program, event: &Event<W>, fine: W) -> W {
+        let [_, rounding] = threefry(program.service, self.counter(event));
+        let (ticks, _) = split(fine.plus(split(rounding).1));
+        ticks.count(ticks.is_zero())
+    }
+
+    /// The counter of a draw for what begins now at a core.
+    #[inline(always)]
+    fn counter(&self, event: &Event<W>) -> [W; 2] {
+        [self.now, self.high.xor(event.core.left(TICK_BITS - 32))]
     }
 
     /// Notes the first and the last of the lost frames by when they came.
@@ -192,7 +302,7 @@ impl<W: Word> Lanes<W> {
     /// Ticks of a service that begins now: at least one. What is less than a tick is kept in the mean by a draw, and so
     /// is the part of a tick after which a frame came that begins a service.
     #[inline(always)]
-    fn service(&self, program: &Program, event: &Event<W>, kind: W) -> W {
+    fn service(&self, program: &Program, event: &Event<W>, kind: W, extra: W) -> W {
         let work = match program.work_of.as_slice() {
             [only] => W::all(*only),
             works => {
@@ -203,9 +313,8 @@ impl<W: Word> Lanes<W> {
                 kind.times(factors).plus(slowed).look_up(works)
             }
         };
-        let counter = [self.now, self.high.xor(event.core.left(TICK_BITS - 32))];
-        let [random, rounding] = threefry(program.service, counter);
-        let fine = scaled(work, program.law.factor(random), program.law.bits());
+        let [random, rounding] = threefry(program.service, self.counter(event));
+        let fine = scaled(work, program.law.factor(random), program.law.bits()).plus(extra);
         let came = event.comes.and(split(rounding.right(FINE_BITS)).1);
         let (ticks, _) = split(fine.plus(split(rounding).1).plus(came));
         ticks.count(ticks.is_zero())

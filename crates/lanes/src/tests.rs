@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::draw::{exponential, scaled, threefry};
 use crate::law::Law;
-use crate::router::{Core, Kind, Link, NO_LINK, NUMBER_BITS, Program, Router, Source, TICK_BITS};
+use crate::router::{Core, Interrupts, Kind, Link, NO_LINK, NUMBER_BITS, Polls, Program, Router, Source, TICK_BITS};
 use crate::segments::{Cut, Outcome, run};
 use crate::state::{CoreState, Histograms, LinkState, SourceState, State, Tally, bin};
 use crate::vectors::Vectors;
@@ -85,12 +85,26 @@ impl<'a> Arrivals<'a> {
     }
 }
 
-/// A core's queue, the frame in service first.
+/// A core: what it has taken, the frame in service first, and what waits.
 #[derive(Default)]
 struct Station {
-    frames: VecDeque<Frame>,
+    taken: VecDeque<Frame>,
+    queue: VecDeque<Frame>,
+    does: Does,
     began: u64,
     done: u64,
+    polled: u32,
+    /// The last interrupt.
+    interrupted: Option<u64>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Does {
+    #[default]
+    Nothing,
+    Serves,
+    Interrupted,
+    Waits,
 }
 
 /// A link: when it is free, in 256ths of a tick, and when the transmissions begin that have not begun.
@@ -123,6 +137,8 @@ impl<'a> Plain<'a> {
                 offered_bytes: zeros(sources),
                 lost: zeros(cores),
                 busy_ticks: zeros(cores),
+                interrupts: zeros(cores),
+                polls: zeros(cores),
                 waited_at_core_ticks: zeros(cores),
                 lost_at_link: zeros(links),
                 sent_fine: zeros(links),
@@ -135,14 +151,19 @@ impl<'a> Plain<'a> {
 
     fn run_until(&mut self, end: u64) {
         loop {
-            let working = self.cores.iter().enumerate().filter(|(_, core)| !core.frames.is_empty());
+            let working = self.cores.iter().enumerate().filter(|(_, core)| core.does != Does::Nothing);
             let ends = working.map(|(number, core)| (core.done, 0, number)).min();
             let comes = self.sources.iter().enumerate().map(|(number, source)| (source.next.came, 1, number)).min();
             let Some((at, what, number)) = ends.into_iter().chain(comes).min() else { return };
             if at >= end {
                 return;
             }
-            if what == 0 { self.end_service(number, at) } else { self.come(number) }
+            match (what, self.cores.get(number).map(|core| core.does)) {
+                (1, _) => self.come(number),
+                (_, Some(Does::Waits)) => self.interrupt(number, at),
+                (_, Some(Does::Interrupted)) => self.poll(number, at, 0, false),
+                _ => self.end_service(number, at),
+            }
         }
     }
 
@@ -152,15 +173,65 @@ impl<'a> Plain<'a> {
         self.tally.offered_bytes[source] += u64::from(self.program.bytes_of[frame.kind]);
         let number = self.program.core_of[frame.kind] as usize;
         let core = &mut self.cores[number];
-        if core.frames.len() > self.program.cores[number].room as usize {
+        let room = self.program.cores[number].room as usize;
+        let has_room = core.queue.len() < room || (core.does == Does::Nothing && self.program.polls.is_none());
+        if !has_room {
             self.tally.lost[number] += 1;
             self.note_loss(frame.came);
             return;
         }
-        core.frames.push_back(frame);
-        if core.frames.len() == 1 {
-            self.start(number, frame.came, true);
+        core.queue.push_back(frame);
+        if core.does == Does::Nothing {
+            if self.program.polls.as_ref().is_some_and(|polls| polls.interrupts) {
+                self.raise(number, frame.came);
+            } else {
+                self.poll(number, frame.came, 0, true);
+            }
         }
+    }
+
+    /// Raises an interrupt as soon as it may be.
+    fn raise(&mut self, number: usize, at: u64) {
+        let moderation = u64::from(self.program.polls.as_ref().expect("there are interrupts").moderation);
+        let core = &mut self.cores[number];
+        let due = core.interrupted.map_or(at, |last| at.max(last + moderation));
+        (core.does, core.done, core.interrupted) = (Does::Waits, due, Some(due));
+    }
+
+    /// An interrupt comes: its work goes first, or with the first frame.
+    fn interrupt(&mut self, number: usize, at: u64) {
+        self.tally.interrupts[number] += 1;
+        let polls = self.program.polls.as_ref().expect("there are interrupts");
+        self.cores[number].does = Does::Interrupted;
+        let busy = self.busy();
+        let work = polls.interrupt_of[busy.min(polls.interrupt_of.len()) - 1];
+        if !polls.works_first {
+            self.poll(number, at, work, false);
+            return;
+        }
+        let [_, rounding] = threefry(self.program.service, counter(number, at));
+        let ticks = u64::from((work + (rounding & 255)) / 256).max(1);
+        self.tally.busy_ticks[number] += ticks;
+        self.cores[number].done = at + ticks;
+    }
+
+    /// Takes frames out of the ring and begins with the first; `extra` is work before it.
+    fn poll(&mut self, number: usize, at: u64, extra: u32, from_idle: bool) {
+        let core = &mut self.cores[number];
+        core.does = Does::Serves;
+        let polls = self.program.polls.as_ref();
+        let most = polls.map_or(1, |polls| if polls.exhaustive { 1 } else { polls.batch as usize });
+        let takes = core.queue.len().min(most);
+        core.taken.extend(core.queue.drain(..takes));
+        core.polled = takes as u32;
+        self.tally.polls[number] += u64::from(polls.is_some());
+        let busy = self.busy();
+        let cost = polls.map_or(0, |polls| polls.cost_of[busy.min(polls.cost_of.len()) - 1]);
+        self.start(number, at, extra + cost, from_idle);
+    }
+
+    fn busy(&self) -> usize {
+        self.cores.iter().filter(|core| matches!(core.does, Does::Serves | Does::Interrupted)).count()
     }
 
     fn note_loss(&mut self, came: u64) {
@@ -168,14 +239,13 @@ impl<'a> Plain<'a> {
         self.tally.lost_at = Some((first.min(came), last.max(came)));
     }
 
-    fn start(&mut self, number: usize, at: u64, from_idle: bool) {
-        let busy = self.cores.iter().filter(|core| !core.frames.is_empty()).count();
-        let kind = self.cores[number].frames[0].kind;
+    fn start(&mut self, number: usize, at: u64, extra: u32, from_idle: bool) {
+        let busy = self.busy();
+        let kind = self.cores[number].taken[0].kind;
         let factors = self.program.factors as usize;
         let work = self.program.work_of[kind * factors + busy.min(factors) - 1];
-        let counter = [at as u32, (at >> 32) as u32 ^ ((number as u32) << (TICK_BITS - 32))];
-        let [random, rounding] = threefry(self.program.service, counter);
-        let fine = scaled(work, self.program.law.factor(random), self.program.law.bits());
+        let [random, rounding] = threefry(self.program.service, counter(number, at));
+        let fine = scaled(work, self.program.law.factor(random), self.program.law.bits()) + extra;
         let part = if from_idle { (rounding >> 8) & 255 } else { 0 };
         let service = u64::from((fine + (rounding & 255) + part) / 256).max(1);
         self.tally.busy_ticks[number] += service;
@@ -185,9 +255,22 @@ impl<'a> Plain<'a> {
 
     fn end_service(&mut self, number: usize, at: u64) {
         let core = &mut self.cores[number];
-        let (began, frame) = (core.began, core.frames.pop_front().expect("it was served"));
-        if !core.frames.is_empty() {
-            self.start(number, at, false);
+        let (began, frame) = (core.began, core.taken.pop_front().expect("it was served"));
+        let polls = self.program.polls.as_ref();
+        let is_short = polls.is_some_and(|polls| core.polled < polls.batch);
+        let drains = polls.is_some_and(|polls| polls.exhaustive) && is_short;
+        if !core.taken.is_empty() {
+            self.start(number, at, 0, false);
+        } else if core.queue.is_empty() {
+            core.does = Does::Nothing;
+        } else if drains {
+            core.polled += 1;
+            core.taken.extend(core.queue.pop_front());
+            self.start(number, at, 0, false);
+        } else if polls.is_some_and(|polls| polls.interrupts) && is_short {
+            self.raise(number, at);
+        } else {
+            self.poll(number, at, 0, false);
         }
         let mut first_bit = at;
         self.tally.waited_at_core_ticks[number] += began - frame.came;
@@ -219,10 +302,22 @@ impl<'a> Plain<'a> {
     }
 
     fn state(&self, at: u64) -> State {
-        let core = |core: &Station| CoreState {
-            done: (!core.frames.is_empty()).then(|| (core.done - at) as u32),
-            began: (!core.frames.is_empty()).then(|| (at - core.began) as u32),
-            frames: core.frames.iter().map(|frame| ((at - frame.came) as u32, frame.kind as u32)).collect(),
+        let polls = self.program.polls.as_ref();
+        let moderation = polls.map_or(0, |polls| u64::from(polls.moderation));
+        let core = |core: &Station| {
+            let serves = core.does == Does::Serves;
+            let last = core.interrupted.filter(|last| last + moderation > at);
+            CoreState {
+                phase: core.does as u32,
+                done: (core.does != Does::Nothing).then(|| (core.done - at) as u32),
+                began: serves.then(|| (at - core.began) as u32),
+                rest: if serves && polls.is_some() { core.taken.len() as u32 } else { 0 },
+                polled: if serves && polls.is_some() { core.polled } else { 0 },
+                interrupted: last.unwrap_or(at.wrapping_sub(moderation)).wrapping_sub(at) as u32,
+                frames: (core.taken.iter().chain(&core.queue))
+                    .map(|frame| ((at - frame.came) as u32, frame.kind as u32))
+                    .collect(),
+            }
         };
         let link = |link: &Out| {
             let sends = link.free >> 8 > at;
@@ -239,6 +334,11 @@ impl<'a> Plain<'a> {
             links: self.links.iter().map(link).collect(),
         }
     }
+}
+
+/// The counter of a draw for what begins at a core at an instant.
+fn counter(number: usize, at: u64) -> [u32; 2] {
+    [at as u32, (at >> 32) as u32 ^ ((number as u32) << (TICK_BITS - 32))]
 }
 
 fn plain(program: &Program, cut: &Cut) -> (Vec<Tally>, Histograms, State) {
@@ -277,9 +377,22 @@ fn law() -> impl Strategy<Value = Law> {
     ]
 }
 
+fn polls() -> impl Strategy<Value = Option<Polls>> {
+    let interrupts = (0.0..3e6_f64, 0.0..20e6_f64, any::<bool>(), any::<bool>()).prop_map(
+        |(cost_ps, moderation_ps, exhaustive, is_free)| Interrupts {
+            cost_ps: if is_free { 0.0 } else { cost_ps },
+            moderation_ps,
+            exhaustive,
+        },
+    );
+    let polls = (1..40_u32, 0.0..1e6_f64, prop::option::of(interrupts))
+        .prop_map(|(batch, cost_ps, interrupts)| Polls { batch, cost_ps, interrupts });
+    prop::option::of(polls)
+}
+
 fn router() -> impl Strategy<Value = Router> {
-    let shape = (1..=5_usize, 0..=3_usize, 1..=3_usize, 1..=6_usize, law(), any::<bool>());
-    shape.prop_flat_map(|(cores, links, sources, kinds, law, slows)| {
+    let shape = (1..=5_usize, 0..=3_usize, 1..=3_usize, 1..=6_usize, law(), any::<bool>(), polls());
+    shape.prop_flat_map(|(cores, links, sources, kinds, law, slows, polls)| {
         let kind = (64..1518_u32, 0..cores, 0..=links, 0.5e6..2e6_f64, 0.0..1.0_f64, 0.0..0.6_f64).prop_map(
             move |(bytes, core, link, work_ps, wire, transmission)| Kind {
                 bytes,
@@ -291,7 +404,8 @@ fn router() -> impl Strategy<Value = Router> {
             },
         );
         let kinds = prop::collection::vec(kind, kinds);
-        let queues = (prop::collection::vec(0..40_u32, cores), prop::collection::vec(0..20_u32, links));
+        let least = u32::from(polls.is_some());
+        let queues = (prop::collection::vec(least..40_u32, cores), prop::collection::vec(0..20_u32, links));
         let rates = prop::collection::vec(0.05e6..1.5e6_f64, sources);
         (kinds, queues, rates).prop_map(move |(kinds, (queues, rings), rates)| {
             let source = |rate_pps: &f64| Source {
@@ -304,6 +418,7 @@ fn router() -> impl Strategy<Value = Router> {
                 cores: queues.iter().map(|&queue| Core { queue }).collect(),
                 links: rings.iter().map(|&queue| Link { queue }).collect(),
                 law: law.clone(),
+                polls,
                 contention: if slows { vec![1.0, 1.1, 1.3] } else { vec![] },
                 kinds,
             }
@@ -342,6 +457,7 @@ fn one_queue(load: f64, queue: u32, law: Law) -> Program {
         kinds: vec![kind],
         cores: vec![Core { queue }],
         law,
+        polls: None,
         contention: vec![],
         links: vec![],
     };
@@ -394,6 +510,7 @@ fn every_field_of_a_state_opens_a_seam() {
         sources: vec![Source { rate_pps: 2.5e6, kinds: vec![(0, 1.0), (1, 1.0)] }],
         cores: vec![Core { queue: 30 }; 2],
         law: Law::Exponential,
+        polls: None,
         contention: vec![1.0, 1.2],
         links: vec![Link { queue: 10 }],
         kinds: kinds.to_vec(),
@@ -401,7 +518,7 @@ fn every_field_of_a_state_opens_a_seam() {
     let program = Program::new(&router, 1, 0).expect("it fits");
     let state = lanes(&program, &cut(4, 1_000_000, 1, Vectors::Plain)).end;
     assert!(state.links[0].starts.len() > 1 && state.cores[0].frames.len() > 1, "{state:?}");
-    let changes: [fn(&mut State); 15] = [
+    let changes: [fn(&mut State); 19] = [
         |state| state.at += 1,
         |state| state.sources[0].next += 1,
         |state| state.sources[0].fine ^= 1,
@@ -411,6 +528,10 @@ fn every_field_of_a_state_opens_a_seam() {
         |state| state.sources[0].number += 1,
         |state| state.cores[1].done = state.cores[1].done.map(|done| done + 1),
         |state| state.cores[1].began = state.cores[1].began.map(|began| began + 1),
+        |state| state.cores[1].phase += 1,
+        |state| state.cores[1].rest += 1,
+        |state| state.cores[1].polled += 1,
+        |state| state.cores[1].interrupted += 1,
         |state| state.cores[0].frames[1].0 += 1,
         |state| state.cores[0].frames[1].1 ^= 1,
         |state| state.cores[0].frames.truncate(1),

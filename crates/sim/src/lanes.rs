@@ -1,13 +1,13 @@
 //! A trial in lanes: whether a model is of their kind, the router in their terms, and their counts as a record.
 //!
-//! Lanes run routers whose frames find a core by their flow, wait in that core's own ring, are served one by one, and
-//! leave by a link or at once. They draw by a rule of their own (`routecast_lanes::draw`), so one seed gives another
+//! Lanes run routers whose frames find a core by their flow, wait in that core's own ring, are served one by one or poll by
+//! poll, and leave by a link or at once. They draw by a rule of their own (`routecast_lanes::draw`), so one seed gives another
 //! trajectory there than by recursion or events.
 
 use std::ops::ControlFlow;
 
 use routecast_lanes::law::Law;
-use routecast_lanes::router::{Core, Kind, Link, Program, Router, Source};
+use routecast_lanes::router::{Core, Interrupts, Kind, Link, Polls, Program, Router, Source};
 use routecast_lanes::segments::Cut;
 use routecast_lanes::state::{Histograms, State, Tally, bounds};
 use routecast_lanes::vectors::Vectors;
@@ -21,7 +21,7 @@ use crate::manager::Managers;
 use crate::outcome::LanesOutcome;
 use crate::planes::{Plane, allowed_units, needs_events, servers};
 use crate::run::Record;
-use crate::scenario::{Path, Process, Scenario, Task, Variation};
+use crate::scenario::{Activation, Path, Process, Scenario, Task, Variation};
 use crate::source::WIRE_OVERHEAD_BYTES;
 use crate::time::PS_PER_S;
 
@@ -151,11 +151,20 @@ impl Model {
         for &task in &tasks {
             check_core(scenario, task)?;
         }
+        let polls = polls_of(scenario, &tasks)?;
+        if polls.is_none() {
+            // Without polls the cost of a batch is part of each frame's.
+            for kind in &mut kinds {
+                let task = &model.tasks[tasks[kind.core]];
+                kind.work_ps += task.per_batch_ps / speed_of(scenario, task);
+            }
+        }
         let router = Router {
             tick_ps: Router::usual_tick_ps(&kinds),
             cores: tasks.iter().map(|&task| Core { queue: model.tasks[task].queue as u32 }).collect(),
             links: ports.iter().map(|&port| Link { queue: model.ports[port].tx_ring as u32 }).collect(),
             law: law_of(scenario, &tasks)?,
+            polls,
             contention: factor,
             sources,
             kinds,
@@ -214,14 +223,40 @@ fn least_work_ps(scenario: &Scenario) -> f64 {
     works.filter(|&ps| ps > 0.0).fold(f64::INFINITY, f64::min)
 }
 
-/// Mean picoseconds of a frame's service.
+/// Mean picoseconds of a frame's service, without the cost of its batch.
 fn work_ps(scenario: &Scenario, task: &Task, bytes: u32) -> f64 {
-    let base = task.per_frame_ps + task.per_byte_ps * f64::from(bytes) + task.per_batch_ps;
-    let speed = task.needs.first().map_or(1.0, |need| {
+    (task.per_frame_ps + task.per_byte_ps * f64::from(bytes)) / speed_of(scenario, task)
+}
+
+/// Speed of a task unit's unit.
+fn speed_of(scenario: &Scenario, task: &Task) -> f64 {
+    task.needs.first().map_or(1.0, |need| {
         let pool = &scenario.model.pools[need.pool];
         pool.speed[allowed_units(task, pool.speed.len())[0]]
+    })
+}
+
+/// How all cores find their frames; none where each is served as soon as the one before is done, at a cost of its own.
+fn polls_of(scenario: &Scenario, tasks: &[usize]) -> Result<Option<Polls>, String> {
+    let mut ways = tasks.iter().map(|&number| {
+        let task = &scenario.model.tasks[number];
+        let speed = speed_of(scenario, task);
+        let (batch, interrupts) = match task.activation {
+            Activation::Interrupt { budget, cost_ps, moderation_ps, exhaustive, .. } => {
+                (budget, Some(Interrupts { cost_ps: cost_ps / speed, moderation_ps, exhaustive }))
+            }
+            _ => (task.batch, None),
+        };
+        let is_plain = batch == 1 && interrupts.is_none();
+        let is_one_cost = task.per_batch_ps == 0.0 || task.variation == Variation::Deterministic;
+        let polls = Polls { batch: batch as u32, cost_ps: task.per_batch_ps / speed, interrupts };
+        if is_plain && is_one_cost { None } else { Some(polls) }
     });
-    base / speed
+    let first = ways.next().flatten();
+    if ways.any(|other| other != first) {
+        return Err("its cores poll in different ways".into());
+    }
+    Ok(first)
 }
 
 /// The factors of the one pool whose units slow each other down; none where there is none.
@@ -252,9 +287,6 @@ fn check_core(scenario: &Scenario, number: usize) -> Result<(), String> {
     }
     if task.needs.iter().any(|need| scenario.model.pools[need.pool].interruptions.is_some()) {
         return Err(format!("task unit {number}: its unit is interrupted"));
-    }
-    if task.per_batch_ps > 0.0 && task.variation != Variation::Deterministic {
-        return Err(format!("task unit {number}: a fixed cost per batch stands beside one that varies"));
     }
     Ok(())
 }
@@ -311,6 +343,8 @@ fn book(ledger: &mut Ledger, scenario: &Scenario, model: &Model, windows: &[Tall
             account.busy_ps[segment] += ps(window.busy_ticks[core]);
             account.waited_ps[segment] += ps(window.waited_at_core_ticks[core]);
             account.dropped[segment] += window.lost[core];
+            account.interrupts[segment] += window.interrupts[core];
+            account.polls[segment] += window.polls[core];
         }
         for (link, &port) in model.ports.iter().enumerate() {
             let account = &mut ledger.accounts[nodes + port];

@@ -173,20 +173,23 @@ fn is_touched(scenario: &Scenario, task: usize) -> bool {
         || model.tasks.iter().any(|other| other.copies.contains(&task))
 }
 
-/// Why a task unit cannot be a station by itself, whose units slow each other down or not; none if it can.
-pub(crate) fn needs_events(scenario: &Scenario, task: usize, may_slow: bool) -> Option<&'static str> {
+/// Why a task unit cannot be a station by itself; none if it can. In lanes its units may slow each other down, and it may
+/// take frames in batches and by interrupts.
+pub(crate) fn needs_events(scenario: &Scenario, task: usize, in_lanes: bool) -> Option<&'static str> {
     let this = &scenario.model.tasks[task];
     if is_touched(scenario, task) {
         return Some("something happens to it during the trial, or it makes or gets copies");
     }
     match this.activation {
+        Activation::Interrupt { wakeup: None, linger_ps: 0.0, .. } if in_lanes && this.thread.is_none() => {}
+        Activation::Interrupt { .. } if in_lanes => return Some("it wakes up late, or goes on polling for a while"),
         Activation::Interrupt { .. } => return Some("it is activated by interrupts"),
         Activation::Thread { .. } => return Some("it is a thread that sleeps and wakes"),
         _ if this.thread.is_some() => return Some("it shares a thread with others"),
         _ if this.holds_back => return Some("it holds frames back"),
         Activation::Dedicated | Activation::Polling => {}
     }
-    if this.batch > 1 {
+    if this.batch > 1 && !in_lanes {
         return Some("it takes frames in batches");
     }
     let need = this.needs.first()?;
@@ -201,7 +204,7 @@ pub(crate) fn needs_events(scenario: &Scenario, task: usize, may_slow: bool) -> 
     if !pool.sleep.is_empty() {
         return Some("the units of its pool fall asleep");
     }
-    if !may_slow && !pool.contention.iter().all(|&factor| factor == 1.0) {
+    if !in_lanes && !pool.contention.iter().all(|&factor| factor == 1.0) {
         return Some("the units of its pool slow each other down");
     }
     if allowed.len() > 1 && pool.migration_ps > 0.0 {
