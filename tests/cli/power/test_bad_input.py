@@ -80,7 +80,7 @@ def test_options_that_the_file_has_no_use_for_are_refused(tmp_path: Path, capsys
     ("content", "message"),
     [
         (b"load_ratio|power_w\n0|50\n1|90\n", "Separate the columns by commas"),
-        (b"load_ratio,power_kw\n0,5\n1,9\n", 'did you mean "power_kw"? Columns of the file'),
+        (b"load_ratio,power_hp\n0,5\n1,9\n", 'did you mean "power_hp"? Columns of the file'),
         (b"load_ratio,power_w\n0,50\n", "samples.csv: has samples at 1 load"),
         (b"load_ratio,power_w\n0,0\n0.5,0\n1,0\n", "device: all its samples are 0 W"),
         (b"\x7fELF\xff\xfe", "byte 4 is not UTF-8"),

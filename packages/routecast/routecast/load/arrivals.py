@@ -11,11 +11,8 @@ from typing import Literal
 
 from routecast.errors import FileProblem, ModelProblem, Problem
 from routecast.load.flows import MICROSOFT_KEY, Flow, toeplitz_of_many
-from routecast.load.packet_list import is_packet_list, packet_list
-from routecast.load.tcpdump_text import is_tcpdump_text, tcpdump_text
 from routecast.load.trace import RecordedFrames
 from routecast.quantity.schema import value
-from routecast.quantity.table_file import read_table_text
 
 __all__ = ["Arrivals", "read_trace"]
 
@@ -188,6 +185,11 @@ def read_trace(path: str | Path) -> Arrivals:
     Lists of packets are read too (:mod:`routecast.load.packet_list`). Raises FileProblem: the file cannot be read or a
     line is wrong; up to twenty wrong lines are listed.
     """
+    # What most routers are solved without is loaded where it is used.
+    from routecast.load.packet_list import is_packet_list, packet_list
+    from routecast.load.tcpdump_text import is_tcpdump_text, tcpdump_text
+    from routecast.quantity.table_file import read_table_text
+
     path = Path(path)
     times_s: list[float] = []
     sizes_bytes: list[int] = []

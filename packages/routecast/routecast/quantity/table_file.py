@@ -82,7 +82,9 @@ def csv_cells(text: str, *, name: str, comments: bool = True) -> list[list[str]]
         (separator for separator, _ in _SEPARATORS if lines and lines[0].strip(' \r\n"') == f"sep={separator}"), ""
     )
     lines = lines[1:] if stated else lines
-    head = next((line for line in lines if line.strip()), "")
+    written = [line for line in lines if line.strip()]
+    # Remarks have separators of their own.
+    head = next((line for line in written if not line.lstrip().startswith("#")), next(iter(written), ""))
     outside_quotes = re.sub(r'"[^"]*"', "", head)
     separator = stated or next((separator for separator, _ in _SEPARATORS if separator in outside_quotes), ",")
     try:
