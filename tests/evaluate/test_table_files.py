@@ -195,3 +195,8 @@ def test_without_its_reader_a_spreadsheet_says_how_to_install_it(tmp_path: Path)
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert "pip install 'routecast[spreadsheet]'" in done.stdout
+
+
+def test_a_remark_has_separators_of_its_own() -> None:
+    text = "# measured twice; the second day\nload_ratio,power_w\n0,50\n"
+    assert csv_cells(text, name="x", comments=False)[1:] == [["load_ratio", "power_w"], ["0", "50"]]
