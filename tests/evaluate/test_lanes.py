@@ -103,7 +103,7 @@ def test_a_seed_gives_one_trial_and_replications_differ() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"arrivals": Arrivals.cbr()}, "its arrivals are not Poisson"),
+        ({"arrivals": Arrivals.bursts(8)}, "neither Poisson nor evenly spaced"),
         ({"frames": FrameMix(name="two", sequence_bytes=(64, 570))}, "repeat in order"),
     ],
 )

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use routecast_lanes::law::Law;
-use routecast_lanes::router::{Core, Kind, Program, Router, Source};
+use routecast_lanes::router::{Arrivals, Core, Kind, Program, Router, Source};
 use routecast_lanes::segments::{Cut, run};
 use routecast_lanes::vectors::Vectors;
 
@@ -20,11 +20,14 @@ fn main() {
     let kind = Kind { bytes: 64, wire_ps: 0.0, core: 0, work_ps: 1e6, link: None, transmission_ps: 0.0 };
     let router = Router {
         tick_ps: Router::usual_tick_ps(&[kind]),
-        sources: vec![Source { rate_pps: load * 1e6, kinds: vec![(0, 1.0)] }],
+        sources: vec![Source { rate_pps: load * 1e6, arrivals: Arrivals::Poisson, kinds: vec![vec![(0, 1.0)]] }],
+        turns: 1,
         kinds: vec![kind],
         cores: vec![Core { queue: PLACES as u32 - 1 }],
         law: Law::Exponential,
         polls: None,
+        sleep: vec![],
+        interruptions: None,
         contention: vec![],
         links: vec![],
     };

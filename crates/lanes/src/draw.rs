@@ -19,6 +19,10 @@ pub enum Purpose {
     Arrival,
     /// How long a service takes.
     Service,
+    /// How long it takes from an interrupt until its core is asked for.
+    WakeUp,
+    /// When a core's work is interrupted, and for how long.
+    Interruption,
 }
 
 impl Key {

@@ -64,6 +64,12 @@ impl Law {
         }
     }
 
+    /// The largest factor that is drawn.
+    #[must_use]
+    pub fn largest(&self) -> f64 {
+        f64::from(self.factor(0_u32)) / f64::from(self.bits()).exp2()
+    }
+
     /// Fraction bits of [`Law::factor`].
     #[must_use]
     pub fn bits(&self) -> u32 {

@@ -2,10 +2,11 @@
 //!
 //! ```text
 //!  source ──► kind of frame ──► core with a ring of its own ──► link with a ring ──► out
-//!  (Poisson, spaced by the wire)   (slowed by busy neighbours)
+//!  (Poisson or even,                (slowed by busy neighbours,
+//!   spaced by the wire)              may poll, sleep, be interrupted)
 //! ```
 
-use crate::draw::{Key, Purpose};
+use crate::draw::{Key, Purpose, UNIT_BITS};
 use crate::law::Law;
 
 /// A router whose cores have rings of their own, behind sources whose frames know their core.
@@ -13,8 +14,10 @@ use crate::law::Law;
 pub struct Router {
     /// Picoseconds a tick; [`Router::usual_tick_ps`] chooses them.
     pub tick_ps: f64,
-    /// What arrives, Poisson.
+    /// What arrives.
     pub sources: Vec<Source>,
+    /// Frames are dealt in turn to so many kinds from their source's on: to cores side by side. One: none is dealt.
+    pub turns: usize,
     /// Kinds of frames.
     pub kinds: Vec<Kind>,
     /// The cores.
@@ -23,6 +26,10 @@ pub struct Router {
     pub law: Law,
     /// How all cores find their frames; none: one by one, each as soon as the one before is done.
     pub polls: Option<Polls>,
+    /// States that an idle core falls asleep in, in rising order.
+    pub sleep: Vec<Sleep>,
+    /// What takes a core away while it works.
+    pub interruptions: Option<Interruptions>,
     /// Factor of a service that begins with 1, 2, … cores at work; its last value goes on. Empty means none.
     pub contention: Vec<f64>,
     /// The outgoing links.
@@ -32,7 +39,7 @@ pub struct Router {
 /// Polls: a core takes several waiting frames at once, at a cost, and may sleep until an interrupt in between (S6).
 ///
 /// Frames that a poll has taken wait no longer in the ring.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Polls {
     /// Frames that a poll takes, at most.
     pub batch: u32,
@@ -43,7 +50,7 @@ pub struct Polls {
 }
 
 /// Interrupts: a frame in an idle core's ring raises one; polls follow until one takes fewer frames than it may.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Interrupts {
     /// Picoseconds of work of an interrupt.
     pub cost_ps: f64,
@@ -52,6 +59,37 @@ pub struct Interrupts {
     /// Whether a poll takes also what comes while it is under way, frame by frame; an interrupt's work is then that of
     /// its first frame.
     pub exhaustive: bool,
+    /// From an interrupt that finds its core at rest until the core may be asked for.
+    pub wakeup: Option<RandomTime>,
+    /// Picoseconds for which a core goes on polling after a poll that came back short, before interrupts are enabled.
+    pub linger_ps: f64,
+}
+
+/// A random time: a mean and the law of its factor.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RandomTime {
+    /// Picoseconds.
+    pub mean_ps: f64,
+    /// Law of the factor, of mean 1.
+    pub law: Law,
+}
+
+/// A sleep state (S11).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sleep {
+    /// Idle picoseconds after which a core enters it.
+    pub after_ps: f64,
+    /// Picoseconds from when the core is asked for until it works.
+    pub exit_ps: f64,
+}
+
+/// Interruptions of a core at Poisson instants of its working time; its work resumes afterwards (S5).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Interruptions {
+    /// How often in a second of work.
+    pub rate_hz: f64,
+    /// How long one takes.
+    pub duration: RandomTime,
 }
 
 /// Frames of one port.
@@ -59,8 +97,23 @@ pub struct Interrupts {
 pub struct Source {
     /// Frames a second.
     pub rate_pps: f64,
-    /// Kinds of frames with their relative frequencies.
-    pub kinds: Vec<(usize, f64)>,
+    /// When they come; what stands before the wire must not be of more than 2^28 ticks.
+    pub arrivals: Arrivals,
+    /// Kinds of frames with their relative frequencies: a list for each place of a sequence that repeats. Poisson arrivals
+    /// have one place.
+    pub kinds: Vec<Vec<(usize, f64)>>,
+}
+
+/// An arrival process.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Arrivals {
+    /// Exponential gaps.
+    Poisson,
+    /// Equal gaps, the first frame after `phase` of a gap.
+    Even {
+        /// 0 to 1.
+        phase: f64,
+    },
 }
 
 /// A kind of frame: its size and its way.
@@ -107,9 +160,13 @@ pub(crate) const TICK_BITS: u32 = 52;
 pub(crate) const STRETCH_BITS: u32 = 29;
 /// Arrivals of a cell; the rest of the word names the source.
 pub(crate) const NUMBER_BITS: u32 = 24;
+/// Arrivals of a cell where gaps are equal.
+pub(crate) const EVEN_CELL_BITS: u32 = 16;
 const MOST_CORES: usize = 64;
 const MOST_LINKS: usize = 64;
 const MOST_KINDS: usize = 4096;
+const MOST_PLACES: usize = 1 << 16;
+const PS_PER_S: f64 = 1e12;
 const MOST_QUEUE: u32 = 1 << 16;
 
 impl Router {
@@ -130,7 +187,12 @@ pub struct Program {
     pub(crate) cell_bits: u32,
     pub(crate) arrival: Key,
     pub(crate) service: Key,
+    pub(crate) wakeup: Key,
+    pub(crate) interruption: Key,
     pub(crate) law: Law,
+    pub(crate) turns: u32,
+    /// Whether any source knows the part of a tick at which its frames come.
+    pub(crate) knows_parts: bool,
     pub(crate) sources: Vec<SourceProgram>,
     pub(crate) core_of: Vec<u32>,
     pub(crate) bytes_of: Vec<u32>,
@@ -142,6 +204,8 @@ pub struct Program {
     pub(crate) work_of: Vec<u32>,
     pub(crate) factors: u32,
     pub(crate) polls: Option<PollProgram>,
+    pub(crate) sleep: Vec<SleepProgram>,
+    pub(crate) interruptions: Option<InterruptionProgram>,
     pub(crate) cores: Vec<Ring>,
     pub(crate) links: Vec<Ring>,
     /// The greatest relative error of a mean service by rounding.
@@ -159,6 +223,34 @@ pub(crate) struct PollProgram {
     pub works_first: bool,
     pub moderation: u32,
     pub exhaustive: bool,
+    pub wakeup: Option<TimeProgram>,
+    pub linger: u32,
+}
+
+/// A random time in ticks.
+#[derive(Debug, Clone)]
+pub(crate) struct TimeProgram {
+    pub mean: u32,
+    pub law: Law,
+}
+
+/// A sleep state in ticks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SleepProgram {
+    pub after: u32,
+    pub exit: u32,
+}
+
+/// Bits of an exponential that the distance of two interruptions leaves out: a service has up to 64 of them.
+pub(crate) const COARSE_BITS: u32 = 2;
+
+/// Interruptions in integers: a work of w 256ths of a tick is w · `ratio` / 2^32 · 2^`shift` exponentials of a mean gap,
+/// [`COARSE_BITS`] fraction bits fewer than [`UNIT_BITS`].
+#[derive(Debug, Clone)]
+pub(crate) struct InterruptionProgram {
+    pub ratio: u32,
+    pub shift: u32,
+    pub duration: TimeProgram,
 }
 
 pub(crate) const NO_LINK: u32 = u32::MAX;
@@ -173,13 +265,50 @@ pub(crate) struct Ring {
 
 #[derive(Debug, Clone)]
 pub(crate) struct SourceProgram {
-    /// Ticks of a mean gap, `gap_bits` fraction bits: 2^29 to 2^30.
-    pub gap: u32,
-    pub gap_bits: u32,
-    /// Walker's alias method: the share of a place that is its own kind, that kind, and the other.
+    pub pace: Pace,
+    /// Whether the wire may space its frames.
+    pub is_spaced: bool,
+    /// Places of the sequence that repeats.
+    pub places: u32,
+    /// Walker's alias method, one place after the other: the share of an entry that is its own kind, that kind, and the
+    /// other.
     pub own_share: Vec<u32>,
     pub own: Vec<u32>,
     pub other: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Pace {
+    /// Ticks of a mean gap, `bits` fraction bits: 2^29 to 2^30.
+    Poisson { gap: u32, bits: u32 },
+    /// Ticks of a gap and of the first frame, 32 fraction bits.
+    Even { gap: u64, first: u64 },
+}
+
+impl SourceProgram {
+    /// Whether it knows the part of a tick at which a frame comes.
+    pub(crate) fn knows_parts(&self) -> bool {
+        matches!(self.pace, Pace::Even { .. }) && !self.is_spaced
+    }
+
+    /// The mean part of a tick after whose beginning frames come.
+    fn mean_part(&self) -> f64 {
+        let Pace::Even { gap, first } = self.pace else { return 0.5 };
+        if self.is_spaced {
+            return 0.5;
+        }
+        // The parts of equal gaps go through all values that leave the same rest by their greatest common divisor.
+        let step = 2.0_f64.powi((gap as u32).trailing_zeros() as i32);
+        (f64::from(first as u32) % step + 0.5 * (2.0_f64.powi(32) - step)) / 2.0_f64.powi(32)
+    }
+
+    /// Ticks of a mean gap.
+    fn gap_ticks(&self) -> u32 {
+        match self.pace {
+            Pace::Poisson { gap, bits } => gap >> bits,
+            Pace::Even { gap, .. } => (gap >> 32) as u32,
+        }
+    }
 }
 
 impl Program {
@@ -190,11 +319,7 @@ impl Program {
     /// [`Refusal`]: something is beyond what the integers hold, or out of range.
     pub fn new(router: &Router, seed: u64, replication: u64) -> Result<Self, Refusal> {
         router.check()?;
-        let tick_ps = router.tick_ps;
-        let fine = |what: &str, ps: f64| {
-            let ticks = (ps / tick_ps * f64::from(1_u32 << FINE_BITS)).round();
-            if ticks < f64::from(1_u32 << 27) { Ok(ticks as u32) } else { Err(too_long(what, ps)) }
-        };
+        let scale = Scale { tick_ps: router.tick_ps };
         let factors = router.contention.len().clamp(1, router.cores.len());
         let factor = |busy: usize| router.contention.get(busy).or(router.contention.last()).copied().unwrap_or(1.0);
         let mut rounding_ratio = 0.0_f64;
@@ -202,45 +327,42 @@ impl Program {
         for kind in &router.kinds {
             for busy in 0..factors {
                 let ps = kind.work_ps * factor(busy);
-                let work = fine("a service", ps)?;
-                let rounded_ps = f64::from(work) * tick_ps / f64::from(1_u32 << FINE_BITS);
+                let work = scale.fine("a service", ps)?;
+                let rounded_ps = f64::from(work) * router.tick_ps / f64::from(1_u32 << FINE_BITS);
                 rounding_ratio = rounding_ratio.max(if ps > 0.0 { (rounded_ps / ps - 1.0).abs() } else { 0.0 });
                 work_of.push(work);
             }
         }
-        let table =
-            |what: &str, ps: f64| (0..factors).map(|busy| fine(what, ps * factor(busy))).collect::<Result<Vec<_>, _>>();
-        let polls = router.polls.map(|polls| {
-            let interrupts = polls.interrupts;
-            let cost_ps = interrupts.map_or(0.0, |interrupts| interrupts.cost_ps);
-            let exhaustive = interrupts.is_some_and(|interrupts| interrupts.exhaustive);
-            let moderation_ps = interrupts.map_or(0.0, |interrupts| interrupts.moderation_ps);
-            let moderation = fine("the time between two interrupts", moderation_ps)? >> FINE_BITS;
-            Ok(PollProgram {
-                batch: polls.batch,
-                cost_of: table("a poll", polls.cost_ps)?,
-                interrupts: interrupts.is_some(),
-                interrupt_of: table("an interrupt", cost_ps)?,
-                works_first: cost_ps > 0.0 && !exhaustive,
-                moderation,
-                exhaustive,
-            })
+        let table = |what: &str, ps: f64| (0..factors).map(|busy| scale.fine(what, ps * factor(busy))).collect();
+        let polls = router.polls.as_ref().map(|polls| PollProgram::new(polls, &scale, table)).transpose()?;
+        let sleep = router.sleep.iter().map(|state| {
+            let after = scale.whole("an idle time", state.after_ps)?;
+            Ok(SleepProgram { after, exit: scale.whole("a wake-up", state.exit_ps)? })
         });
-        let polls = polls.transpose()?;
-        let sources = router.sources.iter().map(|source| SourceProgram::new(source, tick_ps));
+        let most = |of: &[u32]| f64::from(of.iter().copied().max().unwrap_or(0));
+        let costs = polls.as_ref().map_or(0.0, |polls| most(&polls.cost_of) + most(&polls.interrupt_of));
+        let longest = most(&work_of) * router.law.largest() + costs;
+        let interruptions = router.interruptions.as_ref().map(|its| InterruptionProgram::new(its, &scale, longest));
+        let sources = router.sources.iter().map(|source| SourceProgram::new(source, router));
         let sources = sources.collect::<Result<Vec<_>, _>>()?;
-        let longest = sources.iter().map(|source| source.gap >> source.gap_bits).max().unwrap_or(1).max(1);
-        let shortest = sources.iter().map(|source| source.gap >> source.gap_bits).min().unwrap_or(1).max(1);
+        let longest = sources.iter().map(SourceProgram::gap_ticks).max().unwrap_or(1).max(1);
+        let shortest = sources.iter().map(SourceProgram::gap_ticks).min().unwrap_or(1).max(1);
         let each = |of: fn(&Kind) -> f64, what: &str| {
-            router.kinds.iter().map(|kind| fine(what, of(kind))).collect::<Result<Vec<_>, _>>()
+            router.kinds.iter().map(|kind| scale.fine(what, of(kind))).collect::<Result<Vec<_>, _>>()
         };
         Ok(Self {
-            tick_ps,
+            tick_ps: router.tick_ps,
             // 512 to 1,024 mean gaps to a cell, 2^16 ticks at least.
             cell_bits: (41 - longest.leading_zeros()).clamp(16, STRETCH_BITS - 1).min(22 + shortest.ilog2()),
             arrival: Key::new(seed, replication, Purpose::Arrival),
             service: Key::new(seed, replication, Purpose::Service),
+            wakeup: Key::new(seed, replication, Purpose::WakeUp),
+            interruption: Key::new(seed, replication, Purpose::Interruption),
             law: router.law.clone(),
+            turns: router.turns as u32,
+            knows_parts: sources.iter().any(SourceProgram::knows_parts),
+            sleep: sleep.collect::<Result<_, _>>()?,
+            interruptions: interruptions.transpose()?,
             sources,
             core_of: router.kinds.iter().map(|kind| kind.core as u32).collect(),
             bytes_of: router.kinds.iter().map(|kind| kind.bytes).collect(),
@@ -262,10 +384,84 @@ impl Program {
         self.tick_ps
     }
 
+    /// The mean part of a tick after whose beginning the frames of a source come.
+    #[must_use]
+    pub fn mean_part(&self, source: usize) -> f64 {
+        self.sources[source].mean_part()
+    }
+
     /// Ticks of a cell, at whose borders arrivals are drawn anew.
     #[must_use]
     pub fn cell_ticks(&self) -> u64 {
         1 << self.cell_bits
+    }
+}
+
+/// What a tick is.
+struct Scale {
+    tick_ps: f64,
+}
+
+impl Scale {
+    /// 256ths of a tick.
+    fn fine(&self, what: &str, ps: f64) -> Result<u32, Refusal> {
+        let ticks = (ps / self.tick_ps * f64::from(1_u32 << FINE_BITS)).round();
+        if ticks < f64::from(1_u32 << 27) { Ok(ticks as u32) } else { Err(too_long(what, ps)) }
+    }
+
+    /// Ticks.
+    fn whole(&self, what: &str, ps: f64) -> Result<u32, Refusal> {
+        let ticks = (ps / self.tick_ps).round();
+        if ticks < f64::from(1_u32 << (STRETCH_BITS - 1)) { Ok(ticks as u32) } else { Err(too_long(what, ps)) }
+    }
+
+    /// A random time, whose longest fits a clock.
+    fn time(&self, what: &str, time: &RandomTime) -> Result<TimeProgram, Refusal> {
+        let mean = self.whole(what, time.mean_ps)?;
+        self.whole(what, time.mean_ps * time.law.largest())?;
+        Ok(TimeProgram { mean, law: time.law.clone() })
+    }
+}
+
+impl PollProgram {
+    /// `table` has a cost with 1, 2, … cores busy.
+    fn new(
+        polls: &Polls,
+        scale: &Scale,
+        table: impl Fn(&str, f64) -> Result<Vec<u32>, Refusal>,
+    ) -> Result<Self, Refusal> {
+        let plain = Interrupts { cost_ps: 0.0, moderation_ps: 0.0, exhaustive: false, wakeup: None, linger_ps: 0.0 };
+        let interrupts = polls.interrupts.as_ref().unwrap_or(&plain);
+        let wakeup = interrupts.wakeup.as_ref().map(|wakeup| scale.time("a wake-up", wakeup));
+        let linger = scale.whole("the time for which a core goes on polling", interrupts.linger_ps)?;
+        Ok(Self {
+            batch: polls.batch,
+            cost_of: table("a poll", polls.cost_ps)?,
+            interrupts: polls.interrupts.is_some(),
+            interrupt_of: table("an interrupt", interrupts.cost_ps)?,
+            works_first: interrupts.cost_ps > 0.0 && !interrupts.exhaustive,
+            moderation: scale.fine("the time between two interrupts", interrupts.moderation_ps)? >> FINE_BITS,
+            exhaustive: interrupts.exhaustive,
+            wakeup: wakeup.transpose()?,
+            linger: if interrupts.linger_ps > 0.0 { linger.max(1) } else { 0 },
+        })
+    }
+}
+
+impl InterruptionProgram {
+    /// `longest` is the longest work that is interrupted, 256ths of a tick.
+    fn new(interruptions: &Interruptions, scale: &Scale, longest: f64) -> Result<Self, Refusal> {
+        let gap = PS_PER_S / interruptions.rate_hz / scale.tick_ps * f64::from(1_u32 << FINE_BITS);
+        if longest > 60.0 * gap {
+            return Err(Refusal("a service is interrupted more often than lanes tell apart".into()));
+        }
+        let ratio = f64::from(UNIT_BITS - COARSE_BITS + 32).exp2() / gap;
+        let shift = (ratio.log2() - 31.9).ceil().max(0.0);
+        Ok(Self {
+            ratio: (ratio / shift.exp2()) as u32,
+            shift: shift as u32,
+            duration: scale.time("an interruption", &interruptions.duration)?,
+        })
     }
 }
 
@@ -306,15 +502,26 @@ impl Router {
         if queues.max().is_some_and(|queue| queue > MOST_QUEUE) {
             return refuse("lanes hold at most 65,536 frames in a ring");
         }
-        if let Some(polls) = self.polls {
-            let costs = polls.interrupts.map_or([0.0; 2], |interrupts| [interrupts.cost_ps, interrupts.moderation_ps]);
-            let times = [polls.cost_ps, costs[0], costs[1]];
+        if let Some(polls) = &self.polls {
+            let costs = polls
+                .interrupts
+                .as_ref()
+                .map_or([0.0; 3], |interrupts| [interrupts.cost_ps, interrupts.moderation_ps, interrupts.linger_ps]);
+            let times = [polls.cost_ps, costs[0], costs[1], costs[2]];
             if polls.batch == 0 || polls.batch > MOST_QUEUE || times.iter().any(|ps| !(ps.is_finite() && *ps >= 0.0)) {
                 return refuse("a poll takes 1 to 65,536 frames, and lasts");
             }
             if self.cores.iter().any(|core| core.queue == 0) {
                 return refuse("polls find no frame in a ring without room");
             }
+        } else if !self.sleep.is_empty() {
+            return refuse("cores that sleep have to poll");
+        }
+        if !self.sleep.is_sorted_by(|one, other| one.after_ps < other.after_ps) {
+            return refuse("sleep states come in rising order");
+        }
+        if self.interruptions.as_ref().is_some_and(|its| its.rate_hz.is_nan() || its.rate_hz <= 0.0) {
+            return refuse("a rate of interruptions has to be above 0");
         }
         if !(self.tick_ps.is_finite() && self.tick_ps > 0.0) {
             return refuse("a tick has to last");
@@ -328,11 +535,16 @@ impl Router {
             return refuse("a kind of frame has a time or a way that there is not");
         }
         let known = |source: &Source| {
-            let shares = source.kinds.iter().map(|kind| kind.1);
             source.rate_pps > 0.0
-                && source.kinds.iter().all(|kind| kind.0 < self.kinds.len() && kind.1 >= 0.0)
-                && shares.sum::<f64>() > 0.0
+                && (source.kinds.len() == 1 || !source.kinds.is_empty() && source.arrivals != Arrivals::Poisson)
+                && source.kinds.iter().all(|place| {
+                    place.iter().all(|kind| kind.0 + self.turns <= self.kinds.len() && kind.1 >= 0.0)
+                        && place.iter().map(|kind| kind.1).sum::<f64>() > 0.0
+                })
         };
+        if self.turns == 0 {
+            return refuse("frames are dealt to one kind at least");
+        }
         if !self.sources.iter().all(known) {
             return refuse("a source has no rate or no frames");
         }
@@ -342,7 +554,12 @@ impl Router {
         };
         let queue = |rings: &mut dyn Iterator<Item = u32>| rings.max().unwrap_or(0);
         let slowest = self.contention.iter().copied().fold(1.0, f64::max);
-        let inside = longest(|kind| kind.work_ps, queue(&mut self.cores.iter().map(|core| core.queue))) * slowest;
+        let longest_interruption_ps = self
+            .interruptions
+            .as_ref()
+            .map_or(0.0, |interruptions| interruptions.duration.mean_ps * interruptions.duration.law.largest());
+        let inside = longest(|kind| kind.work_ps, queue(&mut self.cores.iter().map(|core| core.queue))) * slowest
+            + longest_interruption_ps / self.tick_ps;
         let outside = longest(|kind| kind.transmission_ps, queue(&mut self.links.iter().map(|link| link.queue)));
         if inside > 2.0_f64.powi(28) || outside > 2.0_f64.powi(28) {
             return refuse("a full ring lasts too long beside the shortest service");
@@ -352,20 +569,86 @@ impl Router {
 }
 
 impl SourceProgram {
-    fn new(source: &Source, tick_ps: f64) -> Result<Self, Refusal> {
-        let mean = 1e12 / source.rate_pps / tick_ps;
-        // A gap that is floored to ticks is geometric, of mean 1 / (exp(1 / m) - 1), which this m makes the mean gap.
-        let parameter = 1.0 / (1.0 / mean).ln_1p();
-        if !(0.5..f64::from(1_u32 << 24)).contains(&parameter) {
-            return Err(Refusal(format!(
-                "{:.2e} frames a second are too few or too many beside the shortest service",
-                source.rate_pps
-            )));
+    fn new(source: &Source, router: &Router) -> Result<Self, Refusal> {
+        let mean = PS_PER_S / source.rate_pps / router.tick_ps;
+        let places = source.kinds.iter().map(Vec::len).max().unwrap_or(0);
+        let mut program = Self {
+            pace: source.pace(mean)?,
+            is_spaced: source.is_spaced(router),
+            places: source.kinds.len() as u32,
+            own_share: Vec::new(),
+            own: Vec::new(),
+            other: Vec::new(),
+        };
+        for kinds in &source.kinds {
+            // All places have as many entries.
+            let mut kinds = kinds.clone();
+            kinds.resize(places, (kinds[0].0, 0.0));
+            let (own_share, own, other) = alias(&kinds);
+            program.own_share.extend(own_share);
+            program.own.extend(own);
+            program.other.extend(other);
         }
-        let gap_bits = 29 - parameter.log2().floor() as i32;
-        let gap = (parameter * f64::from(gap_bits).exp2()).round() as u32;
-        let (own_share, own, other) = alias(&source.kinds);
-        Ok(Self { gap, gap_bits: gap_bits as u32, own_share, own, other })
+        if program.own.len() > MOST_PLACES {
+            return Err(Refusal("a sequence of frames is longer than lanes tell apart".into()));
+        }
+        Ok(program)
+    }
+}
+
+impl Source {
+    fn pace(&self, mean: f64) -> Result<Pace, Refusal> {
+        let out_of_range = || {
+            Refusal(format!(
+                "{:.2e} frames a second are too few or too many beside the shortest service",
+                self.rate_pps
+            ))
+        };
+        let most = f64::from(1_u32 << 24);
+        match self.arrivals {
+            Arrivals::Poisson => {
+                // A gap that is floored to ticks is geometric, of mean 1 / (exp(1 / m) - 1), which this m makes the mean
+                // gap.
+                let parameter = 1.0 / (1.0 / mean).ln_1p();
+                if !(0.5..most).contains(&parameter) {
+                    return Err(out_of_range());
+                }
+                let bits = 29 - parameter.log2().floor() as i32;
+                let gap = (parameter * f64::from(bits).exp2()).round() as u32;
+                Ok(Pace::Poisson { gap, bits: bits as u32 })
+            }
+            Arrivals::Even { phase } => {
+                if !(2.0..most).contains(&mean) {
+                    return Err(out_of_range());
+                }
+                let gap = mean * 32.0_f64.exp2();
+                Ok(Pace::Even { gap: gap as u64, first: (gap * phase.clamp(0.0, 1.0)) as u64 })
+            }
+        }
+    }
+
+    /// Whether the wire may space its frames.
+    fn is_spaced(&self, router: &Router) -> bool {
+        let longest_ps = self.kinds.iter().flatten().map(|kind| router.kinds[kind.0].wire_ps).fold(0.0, f64::max);
+        // Equal gaps that the wire needs no longer than are left alone, at its own rate too.
+        let is_even = self.arrivals != Arrivals::Poisson;
+        longest_ps > 0.0 && !(is_even && longest_ps <= PS_PER_S / self.rate_pps * (1.0 + 1e-9))
+    }
+
+    /// Whether chance decides when its frames come, or how long.
+    #[must_use]
+    pub fn is_random(&self) -> bool {
+        self.arrivals == Arrivals::Poisson || self.kinds.iter().any(|place| place.len() > 1)
+    }
+
+    /// Share of the time for which its frames keep the wire that they come by busy; above 1, they stand before it.
+    #[must_use]
+    pub fn wire_load(&self, kinds: &[Kind]) -> f64 {
+        let place_ps = |place: &Vec<(usize, f64)>| {
+            let total: f64 = place.iter().map(|kind| kind.1).sum();
+            place.iter().map(|&(kind, weight)| kinds[kind].wire_ps * weight / total).sum::<f64>()
+        };
+        self.rate_pps / PS_PER_S * self.kinds.iter().map(place_ps).sum::<f64>() / self.kinds.len() as f64
     }
 }
 

@@ -1,7 +1,7 @@
 //! The state of lanes: what a trajectory needs to go on, and what it has counted.
 
 use crate::draw::threefry;
-use crate::router::{NUMBER_BITS, Program, Ring};
+use crate::router::{EVEN_CELL_BITS, NUMBER_BITS, Pace, Program, Ring};
 use crate::words::{Sum, Word, WordExt};
 
 /// Counts of one stretch of a trajectory.
@@ -19,6 +19,14 @@ pub struct Tally {
     pub interrupts: Vec<u64>,
     /// Polls that found frames, by core; counted where there are polls.
     pub polls: Vec<u64>,
+    /// Ticks of polling on without a frame, by core.
+    pub spun_ticks: Vec<u64>,
+    /// Ticks of waking up, by core.
+    pub waking_ticks: Vec<u64>,
+    /// Ticks asleep, core by core in each state.
+    pub asleep_ticks: Vec<u64>,
+    /// How often a core woke up, likewise.
+    pub wakes: Vec<u64>,
     /// Ticks for which the frames waited that left a core, by core.
     pub waited_at_core_ticks: Vec<u64>,
     /// Frames that found no room, by link.
@@ -52,6 +60,10 @@ impl Tally {
         add(&mut self.busy_ticks, &other.busy_ticks);
         add(&mut self.interrupts, &other.interrupts);
         add(&mut self.polls, &other.polls);
+        add(&mut self.spun_ticks, &other.spun_ticks);
+        add(&mut self.waking_ticks, &other.waking_ticks);
+        add(&mut self.asleep_ticks, &other.asleep_ticks);
+        add(&mut self.wakes, &other.wakes);
         add(&mut self.waited_at_core_ticks, &other.waited_at_core_ticks);
         add(&mut self.lost_at_link, &other.lost_at_link);
         add(&mut self.sent_fine, &other.sent_fine);
@@ -127,6 +139,8 @@ pub(crate) struct Lanes<W> {
     pub end: W,
     /// Cores at work.
     pub busy: W,
+    /// To which kind from their source's on frames go next, where they are dealt in turn.
+    pub turn: W,
     pub sources: Vec<SourceLanes<W>>,
     pub cores: Vec<CoreLanes<W>>,
     pub links: Vec<LinkLanes<W>>,
@@ -148,10 +162,14 @@ pub(crate) struct SourceLanes<W> {
     pub kind: W,
     /// When it would have come on a wire without length.
     pub ideal: W,
-    /// Its cell, its number there, and the low word of the cell's end.
+    /// Its cell, its number there, and the low word of the cell's end (Poisson).
     pub cell: W,
     pub number: W,
     pub border: W,
+    /// Where gaps are equal: the rest of a tick of its instant, 32 fraction bits.
+    pub rest: W,
+    /// Its place in the sequence that repeats.
+    pub place: W,
 }
 
 #[derive(Debug, Clone)]
@@ -169,6 +187,9 @@ pub(crate) struct CoreLanes<W> {
     pub rest: W,
     pub polled: W,
     pub interrupted: W,
+    /// Where cores sleep: low words of the instants from which it has been idle, and up to which its sleep is counted.
+    pub idle: W,
+    pub counted: W,
 }
 
 /// What a core that polls does.
@@ -181,6 +202,10 @@ pub(crate) mod phase {
     pub const INTERRUPTED: u32 = 2;
     /// It waits until an interrupt may be raised.
     pub const WAITS: u32 = 3;
+    /// It wakes up from a sleep state.
+    pub const WAKES: u32 = 4;
+    /// It polls on after a poll that came back short.
+    pub const LINGERS: u32 = 5;
 }
 
 #[derive(Debug, Clone)]
@@ -201,6 +226,10 @@ pub(crate) struct Counts<W> {
     pub busy: Vec<Sum<W>>,
     pub interrupts: Vec<Sum<W>>,
     pub polls: Vec<Sum<W>>,
+    pub spun: Vec<Sum<W>>,
+    pub waking: Vec<Sum<W>>,
+    pub asleep: Vec<Sum<W>>,
+    pub wakes: Vec<Sum<W>>,
     pub waited_at_core: Vec<Sum<W>>,
     pub lost_at_link: Vec<Sum<W>>,
     pub sent: Vec<Sum<W>>,
@@ -234,6 +263,10 @@ impl<W: Word> Counts<W> {
             busy: sums(cores),
             interrupts: sums(cores),
             polls: sums(cores),
+            spun: sums(cores),
+            waking: sums(cores),
+            asleep: sums(cores * program.sleep.len()),
+            wakes: sums(cores * program.sleep.len()),
             waited_at_core: sums(cores),
             lost_at_link: sums(program.links.len()),
             sent: sums(program.links.len()),
@@ -265,6 +298,10 @@ impl<W: Word> Counts<W> {
             busy_ticks: take(&mut self.busy),
             interrupts: take(&mut self.interrupts),
             polls: take(&mut self.polls),
+            spun_ticks: take(&mut self.spun),
+            waking_ticks: take(&mut self.waking),
+            asleep_ticks: take(&mut self.asleep),
+            wakes: take(&mut self.wakes),
             waited_at_core_ticks: take(&mut self.waited_at_core),
             lost_at_link: take(&mut self.lost_at_link),
             sent_fine: take(&mut self.sent),
@@ -313,6 +350,8 @@ const STRETCHES: u32 = 16;
 pub struct State {
     /// The instant, ticks.
     pub at: u64,
+    /// Frames that were dealt in turn, modulo the number of kinds that they are dealt to.
+    pub turn: u32,
     /// Of each source: the frame that comes next.
     pub sources: Vec<SourceState>,
     /// Of each core: its service, and the frames there.
@@ -336,12 +375,17 @@ pub struct SourceState {
     pub cell: u32,
     /// Its number in the cell.
     pub number: u32,
+    /// The rest of a tick, where gaps are equal.
+    pub rest: u32,
+    /// Its place in the sequence that repeats.
+    pub place: u32,
 }
 
 /// A core and its ring.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CoreState {
-    /// What it does: 0 nothing, 1 a service, 2 the work of an interrupt, 3 it waits until one may be raised.
+    /// What it does: 0 nothing, 1 a service, 2 the work of an interrupt, 3 it waits until one may be raised, 4 it wakes up,
+    /// 5 it polls on.
     pub phase: u32,
     /// Ticks until that ends; none while it is idle.
     pub done: Option<u32>,
@@ -353,6 +397,8 @@ pub struct CoreState {
     pub polled: u32,
     /// Ticks until the last interrupt, modulo 2^32: it may lie ahead; no longer ago than the time between two.
     pub interrupted: u32,
+    /// Ticks for which it has been idle, where cores sleep; no longer than until its last sleep state.
+    pub idle: Option<u32>,
     /// Age in ticks and kind of each frame, the one in service first.
     pub frames: Vec<(u32, u32)>,
 }
@@ -389,6 +435,12 @@ impl<W: Word> Lanes<W> {
         (lanes.now, lanes.high) = (words(low), words(high));
         for (number, source) in lanes.sources.iter_mut().enumerate() {
             for (lane, &start) in starts.iter().enumerate() {
+                if let Pace::Even { .. } = program.sources[number].pace {
+                    let came = source.skip(program, number, lane, start);
+                    let turn = u64::from(lanes.turn.get(lane)) + came;
+                    lanes.turn.set(lane, (turn % u64::from(program.turns)) as u32);
+                    continue;
+                }
                 let cell = start >> program.cell_bits;
                 source.cell.set(lane, cell as u32);
                 source.border.set(lane, low((cell + 1) << program.cell_bits));
@@ -402,6 +454,7 @@ impl<W: Word> Lanes<W> {
         }
         for core in &mut lanes.cores {
             core.interrupted = lanes.now.minus(W::all(moderation(program)));
+            (core.idle, core.counted) = (lanes.now, lanes.now);
         }
         for places in lanes.starts.chunks_mut(W::LANES) {
             lanes.now.write(places);
@@ -411,8 +464,17 @@ impl<W: Word> Lanes<W> {
 
     fn blank(program: &Program) -> Self {
         let zero = W::all(0);
-        let source =
-            SourceLanes { next: zero, fine: zero, kind: zero, ideal: zero, cell: zero, number: zero, border: zero };
+        let source = SourceLanes {
+            next: zero,
+            fine: zero,
+            kind: zero,
+            ideal: zero,
+            cell: zero,
+            number: zero,
+            border: zero,
+            rest: zero,
+            place: zero,
+        };
         let core = CoreLanes {
             frames: zero,
             head: zero,
@@ -422,6 +484,8 @@ impl<W: Word> Lanes<W> {
             rest: zero,
             polled: zero,
             interrupted: zero,
+            idle: zero,
+            counted: zero,
         };
         let places = |rings: &[Ring]| rings.last().map_or(0, |ring| (ring.base + ring.mask + 1) as usize) * W::LANES;
         let numbers: Vec<u32> = (0..W::LANES as u32).collect();
@@ -431,6 +495,7 @@ impl<W: Word> Lanes<W> {
             high: zero,
             end: zero,
             busy: zero,
+            turn: zero,
             sources: vec![source; program.sources.len()],
             cores: vec![core; program.cores.len()],
             links: vec![LinkLanes { free: zero, fine: zero, tail: zero }; program.links.len()],
@@ -449,6 +514,15 @@ impl<W: Word> Lanes<W> {
         let earliest = self.now.minus(W::all(moderation(program)));
         for core in &mut self.cores {
             core.interrupted = core.interrupted.after(earliest).choose(core.interrupted, earliest);
+        }
+        if let Some(last) = program.sleep.last() {
+            for number in 0..self.cores.len() {
+                let is_idle = self.cores[number].is_idle();
+                self.count_sleep(program, number, is_idle);
+                let core = &mut self.cores[number];
+                let earliest = self.now.minus(W::all(last.after));
+                core.idle = core.idle.after(earliest).choose(core.idle, earliest);
+            }
         }
         for (link, ring) in self.links.iter_mut().zip(&program.links) {
             let sends = link.free.after(self.now);
@@ -475,6 +549,8 @@ impl<W: Word> Lanes<W> {
             ideal: until(source.ideal.get(lane)),
             cell: source.cell.get(lane),
             number: source.number.get(lane),
+            rest: source.rest.get(lane),
+            place: source.place.get(lane),
         });
         let cores = self.cores.iter().zip(&program.cores).map(|(core, ring)| {
             let (frames, head) = (core.frames.get(lane), core.head.get(lane));
@@ -489,6 +565,7 @@ impl<W: Word> Lanes<W> {
                 rest: if is_polling { core.rest.get(lane) } else { 0 },
                 polled: if is_polling { core.polled.get(lane) } else { 0 },
                 interrupted: until(core.interrupted.get(lane)),
+                idle: core.idle_since(program, what, lane).map(since),
                 frames: places.map(|place| (since(self.came[place]), self.kinds[place])).collect(),
             }
         });
@@ -503,6 +580,7 @@ impl<W: Word> Lanes<W> {
         });
         State {
             at: u64::from(self.high.get(lane)) << 32 | u64::from(now),
+            turn: self.turn.get(lane),
             sources: sources.collect(),
             cores: cores.collect(),
             links: links.collect(),
@@ -515,6 +593,7 @@ impl<W: Word> Lanes<W> {
         self.now.set(lane, now);
         self.end.set(lane, now);
         self.high.set(lane, high(state.at));
+        self.turn.set(lane, state.turn);
         for (source, from) in self.sources.iter_mut().zip(&state.sources) {
             source.next.set(lane, now.wrapping_add(from.next));
             source.fine.set(lane, from.fine);
@@ -522,6 +601,8 @@ impl<W: Word> Lanes<W> {
             source.ideal.set(lane, now.wrapping_add(from.ideal));
             source.cell.set(lane, from.cell);
             source.number.set(lane, from.number);
+            source.rest.set(lane, from.rest);
+            source.place.set(lane, from.place);
             source.border.set(lane, low((u64::from(from.cell) + 1) << program.cell_bits));
         }
         let at = |ring: &Ring, place: usize| (ring.base as usize + place) * W::LANES + lane;
@@ -536,6 +617,8 @@ impl<W: Word> Lanes<W> {
             core.rest.set(lane, from.rest);
             core.polled.set(lane, from.polled);
             core.interrupted.set(lane, now.wrapping_add(from.interrupted));
+            core.idle.set(lane, now.wrapping_sub(from.idle.unwrap_or(0)));
+            core.counted.set(lane, now);
             for (place, &(age, kind)) in from.frames.iter().enumerate() {
                 self.came[at(ring, place)] = now.wrapping_sub(age);
                 self.kinds[at(ring, place)] = kind;
@@ -553,7 +636,40 @@ impl<W: Word> Lanes<W> {
     }
 }
 
+impl<W: Word> CoreLanes<W> {
+    /// Mask: nothing is under way, and its unit may sleep.
+    pub(crate) fn is_idle(&self) -> W {
+        self.phase.is_zero().or(self.phase.equals(W::all(phase::WAITS)))
+    }
+
+    /// Low word of the instant from which a lane's core has been idle, where that matters.
+    fn idle_since(&self, program: &Program, what: u32, lane: usize) -> Option<u32> {
+        (!program.sleep.is_empty() && matches!(what, phase::IDLE | phase::WAITS)).then(|| self.idle.get(lane))
+    }
+}
+
 impl<W: Word> SourceLanes<W> {
+    /// Goes to a lane's first frame at or after an instant, where gaps are equal; returns how many came before.
+    fn skip(&mut self, program: &Program, number: usize, lane: usize, start: u64) -> u64 {
+        let source = &program.sources[number];
+        let Pace::Even { gap, first } = source.pace else { unreachable!("gaps are equal") };
+        let (start, gap) = (u128::from(start) << 32, u128::from(gap));
+        let before = start.saturating_sub(u128::from(first)).div_ceil(gap) as u64;
+        let instant = u128::from(first) + u128::from(before) * gap;
+        let due = (instant >> 32) as u64;
+        self.ideal.set(lane, low(due));
+        self.next.set(lane, low(due));
+        self.rest.set(lane, instant as u32);
+        self.cell.set(lane, (before >> EVEN_CELL_BITS) as u32);
+        self.number.set(lane, before as u32 & ((1 << EVEN_CELL_BITS) - 1));
+        let place = (before % u64::from(source.places)) as u32;
+        self.place.set(lane, place);
+        let counter = [self.cell.get(lane), self.number.get(lane) | (number as u32) << NUMBER_BITS];
+        let [_, what] = threefry(program.arrival, counter);
+        self.kind.set(lane, source.kind(what, place));
+        before
+    }
+
     /// Draws a lane's next frame from the first of its cell on, in as many cells as it takes; `ideal` is the start of the
     /// first of them.
     pub(crate) fn draw_first(&mut self, program: &Program, number: usize, lane: usize) {
@@ -565,7 +681,7 @@ impl<W: Word> SourceLanes<W> {
             let ideal = start.wrapping_add(source.gap(when));
             if (ideal.wrapping_sub(border) as i32) < 0 {
                 self.ideal.set(lane, ideal);
-                self.kind.set(lane, source.kind(what));
+                self.kind.set(lane, source.kind(what, 0));
                 self.cell.set(lane, cell);
                 self.border.set(lane, border);
                 return;

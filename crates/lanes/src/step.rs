@@ -3,28 +3,52 @@
 #![expect(clippy::inline_always, reason = "parts of the step, in a function that enables the vectors")]
 
 use crate::draw::{UNIT_BITS, exponential, scaled, threefry};
-use crate::router::{FINE_BITS, NUMBER_BITS, PollProgram, Program, Ring, SourceProgram, TICK_BITS};
-use crate::state::{BINS, CoreLanes, Lanes, bin, phase};
+use crate::router::{
+    COARSE_BITS, EVEN_CELL_BITS, FINE_BITS, InterruptionProgram, NUMBER_BITS, Pace, PollProgram, Program, Ring,
+    SourceProgram, TICK_BITS, TimeProgram,
+};
+use crate::state::{BINS, CoreLanes, Lanes, SourceLanes, bin, phase};
 use crate::words::{Word, WordExt};
 
 const NONE: u32 = 0x7fff_ffff;
+/// Part of a tick that a draw decides.
+const BY_CHANCE: u32 = 1 << FINE_BITS;
 
 impl SourceProgram {
-    /// The kind of a frame from a random word.
+    /// The kind of a frame at a place of the sequence, from a random word.
     #[inline(always)]
-    pub(crate) fn kind<W: Word>(&self, word: W) -> W {
+    pub(crate) fn kind<W: Word>(&self, word: W, place: W) -> W {
         if let [only] = self.own.as_slice() {
             return W::all(*only);
         }
-        let kinds = W::all(self.own.len() as u32);
-        let (place, rest) = (word.times_high(kinds), word.times(kinds));
-        rest.below(place.look_up(&self.own_share)).choose(place.look_up(&self.own), place.look_up(&self.other))
+        if !self.draws_kinds() {
+            return place.look_up(&self.own);
+        }
+        let kinds = W::all(self.own.len() as u32 / self.places);
+        let (entry, rest) = (word.times_high(kinds), word.times(kinds));
+        let entry = place.times(kinds).plus(entry);
+        rest.below(entry.look_up(&self.own_share)).choose(entry.look_up(&self.own), entry.look_up(&self.other))
     }
 
-    /// Ticks of a gap from a random word.
+    /// Whether there is more than one kind at a place.
+    #[inline(always)]
+    fn draws_kinds(&self) -> bool {
+        self.own.len() as u32 > self.places
+    }
+
+    /// Ticks of a Poisson source's gap from a random word.
     #[inline(always)]
     pub(crate) fn gap<W: Word>(&self, word: W) -> W {
-        exponential(word).times_high(W::all(self.gap)).right(self.gap_bits + UNIT_BITS - 32)
+        let Pace::Poisson { gap, bits } = self.pace else { unreachable!("gaps are equal") };
+        exponential(word).times_high(W::all(gap)).right(bits + UNIT_BITS - 32)
+    }
+}
+
+impl TimeProgram {
+    /// Ticks of a random time from a random word.
+    #[inline(always)]
+    fn ticks<W: Word>(&self, word: W) -> W {
+        scaled(W::all(self.mean), self.law.factor(word), self.law.bits())
     }
 }
 
@@ -38,6 +62,8 @@ struct Event<W> {
     core: W,
     /// Kind of the frame that comes.
     kind: W,
+    /// 256ths of a tick after the instant at which it comes; [`BY_CHANCE`] where nobody knows.
+    part: W,
 }
 
 /// What a lane's core that polls does.
@@ -46,6 +72,8 @@ struct PollState<W> {
     rest: W,
     polled: W,
     interrupted: W,
+    idle: W,
+    done: W,
 }
 
 /// A lane's core, as far as an event concerns it.
@@ -69,6 +97,13 @@ fn is_before<W: Word>(one: [W; 2], other: [W; 2]) -> W {
 #[inline(always)]
 fn split<W: Word>(fine: W) -> (W, W) {
     (fine.right(FINE_BITS), fine.and(W::all((1 << FINE_BITS) - 1)))
+}
+
+/// The number of the sleep state that an idle time leads to, from 1 on; 0: none.
+#[inline(always)]
+fn sleep_state<W: Word>(program: &Program, idle: W) -> W {
+    let is_new = idle.is_zero();
+    program.sleep.iter().fold(W::all(0), |state, sleep| state.count(idle.below(W::all(sleep.after)).or(is_new).not()))
 }
 
 impl<W: Word> Lanes<W> {
@@ -105,23 +140,33 @@ impl<W: Word> Lanes<W> {
             least = is_earlier.choose(due, least);
             core = is_earlier.choose(W::all(number as u32), core);
         }
-        let mut kind = self.sources[0].kind;
+        let (mut kind, mut part) = (self.sources[0].kind, W::all(BY_CHANCE));
         for (number, port) in self.sources.iter().enumerate() {
             let due = port.next.minus(self.now);
             let is_earlier = due.below(least);
             least = is_earlier.choose(due, least);
             source = is_earlier.choose(W::all(number as u32), source);
             kind = is_earlier.choose(port.kind, kind);
+            if program.knows_parts {
+                let its = W::all(BY_CHANCE);
+                let its = if program.sources[number].knows_parts() { port.rest.right(32 - FINE_BITS) } else { its };
+                part = is_earlier.choose(its, part);
+            }
             comes = comes.or(is_earlier);
         }
         let active = least.below(self.end.minus(self.now));
         let then = self.now.plus(least.and(active));
         self.high = self.high.count(then.below(self.now));
         self.now = then;
+        if program.turns > 1 {
+            kind = kind.plus(self.turn);
+            let next = self.turn.count(comes.and(active));
+            self.turn = next.below(W::all(program.turns)).and(next);
+        }
         if let [_, _, ..] = program.cores.as_slice() {
             core = comes.choose(kind.look_up(&program.core_of), core);
         }
-        Event { active, comes: comes.and(active), ends: active.and(comes.not()), source, core, kind }
+        Event { active, comes: comes.and(active), ends: active.and(comes.not()), source, core, kind, part }
     }
 
     /// The state of each lane's core.
@@ -170,7 +215,7 @@ impl<W: Word> Lanes<W> {
             begins = event.comes.choose(event.kind, station.second.look_up(&self.kinds));
             event.kind.put(&mut self.kinds, station.tail);
         }
-        let service = self.service(program, event, begins, W::all(0));
+        let service = self.service(program, event, begins, W::all(0), starts);
         let done = self.now.plus(service);
         let lost = event.comes.and(taken.not());
         for (number, core) in self.cores.iter_mut().enumerate() {
@@ -193,9 +238,15 @@ impl<W: Word> Lanes<W> {
     fn serve_polls(&mut self, program: &Program, polls: &PollProgram, event: &Event<W>) {
         let station = self.station(program, event);
         let poll = self.poll_state(event);
-        let is = |what: u32| event.ends.and(poll.phase.equals(W::all(what)));
+        let none = W::all(0);
+        let if_so = |is: bool, mask: W| if is { mask } else { none };
+        let does = |what: u32| poll.phase.equals(W::all(what));
+        let is = |what: u32| event.ends.and(does(what));
         let (served, worked, rung) = (is(phase::SERVES), is(phase::INTERRUPTED), is(phase::WAITS));
+        let woke = if_so(!program.sleep.is_empty(), is(phase::WAKES));
+        let (lingers, gave_up) = (polls.linger > 0, if_so(polls.linger > 0, is(phase::LINGERS)));
         let was_idle = event.comes.and(poll.phase.is_zero());
+        let found = if_so(lingers, event.comes.and(does(phase::LINGERS)));
         let taken = event.comes.and(station.frames.minus(poll.rest).below(station.room));
         let frames = station.frames.count(taken).uncount(served);
         let rest = poll.rest.uncount(served);
@@ -203,24 +254,29 @@ impl<W: Word> Lanes<W> {
         let over = served.and(rest.is_zero());
         let waits = frames.is_zero().not();
         let is_short = poll.polled.below(W::all(polls.batch));
-        let drains = if polls.exhaustive { over.and(is_short).and(waits) } else { W::all(0) };
+        let drains = if_so(polls.exhaustive, over.and(is_short).and(waits));
         let over = over.and(drains.not());
-        let sleeps = if polls.interrupts { is_short } else { W::all(0) };
-        let raises = over.and(waits).and(sleeps).or(if polls.interrupts { was_idle } else { W::all(0) });
-        let works = if polls.works_first { rung } else { W::all(0) };
-        let finds = over.and(waits).and(sleeps.not());
-        let finds = finds.or(worked).or(rung.and(works.not())).or(was_idle.and(raises.not()));
+        // Interrupts are enabled after a poll that came back short, at once or after lingering.
+        let enables = if_so(polls.interrupts && !lingers, is_short);
+        let raises = over.and(waits).and(enables).or(if_so(polls.interrupts, was_idle));
+        let stays = if_so(lingers, over.and(waits.not()));
+        let asks = if polls.interrupts { rung } else { was_idle };
+        let sleep = sleep_state(program, asks.choose(self.now.minus(poll.idle), none));
+        let asleep = asks.and(sleep.is_zero().not());
+        let ready = asks.and(asleep.not()).or(woke);
+        let works = if_so(polls.works_first, ready);
+        let finds = over.and(waits).and(enables.not()).or(worked).or(ready.and(works.not())).or(found);
         let starts = goes_on.or(drains).or(finds);
-        let rests = over.and(waits.not());
+        let rests = over.and(waits.not()).and(stays.not()).or(gave_up);
         let (worked_before, works_now) = (served.or(worked), starts.or(works));
         self.busy = self.busy.count(works_now.and(worked_before.not())).uncount(worked_before.and(works_now.not()));
         let came = station.first.look_up(&self.came);
         self.now.put(&mut self.came, station.tail);
-        let (mut leaving, mut begins) = (W::all(0), W::all(0));
+        let (mut leaving, mut begins) = (none, none);
         if let [_, _, ..] = program.core_of.as_slice() {
             leaving = station.first.look_up(&self.kinds);
             let next = served.choose(station.second, station.first).look_up(&self.kinds);
-            begins = was_idle.choose(event.kind, next);
+            begins = event.comes.choose(event.kind, next);
             event.kind.put(&mut self.kinds, station.tail);
         }
         let least = |one: W, other: W| one.below(other).choose(one, other);
@@ -228,29 +284,53 @@ impl<W: Word> Lanes<W> {
         let busy = least(self.busy.minus(W::all(1)), W::all(program.factors - 1));
         let extra = finds.and(busy.look_up(&polls.cost_of));
         let interrupt = busy.look_up(&polls.interrupt_of);
-        let extra = extra.plus(rung.and(finds).and(interrupt));
-        let service =
-            works.choose(self.whole_ticks(program, event, interrupt), self.service(program, event, begins, extra));
-        let next_interrupt = poll.interrupted.plus(W::all(polls.moderation));
-        let due = next_interrupt.after(self.now).choose(next_interrupt, self.now);
+        let extra = extra.plus(ready.and(finds).and(interrupt));
+        let service = works.choose(
+            self.whole_ticks(program, event, works, interrupt),
+            self.service(program, event, begins, extra, starts),
+        );
+        let allowed = poll.interrupted.plus(W::all(polls.moderation));
+        let interrupts = allowed.after(self.now).choose(allowed, self.now);
+        let due = interrupts.plus(self.wakes_up(program, polls, event, was_idle.or(interrupts.after(self.now))));
+        let exit = program.sleep.iter().enumerate().fold(none, |exit, (number, state)| {
+            sleep.equals(W::all(number as u32 + 1)).choose(W::all(state.exit), exit)
+        });
         let lost = event.comes.and(taken.not());
-        for (number, core) in self.cores.iter_mut().enumerate() {
+        let mut ends = self.now.plus(service);
+        ends = asleep.choose(self.now.plus(exit), ends);
+        ends = stays.choose(self.now.plus(W::all(polls.linger)), ends);
+        ends = raises.choose(due, ends);
+        let changes = works_now.or(raises).or(asleep).or(stays);
+        let mut what = starts.and(W::all(phase::SERVES)).or(works.and(W::all(phase::INTERRUPTED)));
+        what = what.or(raises.and(W::all(phase::WAITS))).or(asleep.and(W::all(phase::WAKES)));
+        what = what.or(stays.and(W::all(phase::LINGERS)));
+        let spun = W::all(polls.linger).minus(poll.done.minus(self.now));
+        for number in 0..self.cores.len() {
             let is_here = event.active.and(event.core.equals(W::all(number as u32)));
             let here = |mask: W| is_here.and(mask);
+            if !program.sleep.is_empty() {
+                self.count_sleep(program, number, here(asks));
+                self.count_wakes(program, number, here(asleep), sleep, exit);
+            }
+            let core = &mut self.cores[number];
             core.frames = is_here.choose(frames, core.frames);
             core.head = core.head.count(here(served));
             core.began = here(starts).choose(self.now, core.began);
-            core.done = here(works_now).choose(self.now.plus(service), here(raises).choose(due, core.done));
-            core.interrupted = here(raises).choose(due, core.interrupted);
-            let what = starts.and(W::all(phase::SERVES)).or(works.and(W::all(phase::INTERRUPTED)));
-            let what = what.or(raises.and(W::all(phase::WAITS)));
-            core.phase = here(works_now.or(raises).or(rests)).choose(what, core.phase);
+            core.done = here(changes).choose(ends, core.done);
+            core.interrupted = here(raises).choose(interrupts, core.interrupted);
+            core.phase = here(changes.or(rests)).choose(what, core.phase);
             core.rest = is_here.choose(finds.choose(share, drains.choose(W::all(1), rest)), core.rest);
             core.polled = here(finds).choose(share, core.polled.count(here(drains)));
+            let released = here(rests.or(over.and(raises)));
+            core.idle = released.choose(self.now, core.idle);
+            core.counted = released.choose(self.now, core.counted);
             self.counts.busy[number].add(service, here(works_now));
             self.counts.lost[number].count(here(lost));
             self.counts.interrupts[number].count(here(rung));
             self.counts.polls[number].count(here(finds));
+            if lingers {
+                self.counts.spun[number].add(spun, here(found.or(gave_up)));
+            }
             self.counts.waited_at_core[number].add(station.began.minus(came), here(served));
         }
         self.note_loss(lost, self.now, self.high);
@@ -260,7 +340,7 @@ impl<W: Word> Lanes<W> {
     /// What each lane's core does.
     #[inline(always)]
     fn poll_state(&self, event: &Event<W>) -> PollState<W> {
-        let of = |core: &CoreLanes<W>| [core.phase, core.rest, core.polled, core.interrupted];
+        let of = |core: &CoreLanes<W>| [core.phase, core.rest, core.polled, core.interrupted, core.idle, core.done];
         let mut words = of(&self.cores[0]);
         for (number, core) in self.cores.iter().enumerate().skip(1) {
             let is_here = event.core.equals(W::all(number as u32));
@@ -268,16 +348,72 @@ impl<W: Word> Lanes<W> {
                 *word = is_here.choose(its, *word);
             }
         }
-        let [phase, rest, polled, interrupted] = words;
-        PollState { phase, rest, polled, interrupted }
+        let [phase, rest, polled, interrupted, idle, done] = words;
+        PollState { phase, rest, polled, interrupted, idle, done }
+    }
+
+    /// Counts the sleep of a core of the lanes of a mask until now.
+    #[inline(always)]
+    pub(crate) fn count_sleep(&mut self, program: &Program, number: usize, mask: W) {
+        let core = &self.cores[number];
+        let states = program.sleep.len();
+        for (state, sleep) in program.sleep.iter().enumerate() {
+            let enters = core.idle.plus(W::all(sleep.after));
+            let from = enters.after(core.counted).choose(enters, core.counted);
+            let leaves = program.sleep.get(state + 1).map(|next| core.idle.plus(W::all(next.after)));
+            let until = leaves.map_or(self.now, |leaves| leaves.after(self.now).choose(self.now, leaves));
+            self.counts.asleep[number * states + state].add(until.minus(from), mask.and(until.after(from)));
+        }
+        let core = &mut self.cores[number];
+        core.counted = mask.choose(self.now, core.counted);
+    }
+
+    /// Counts that a core of the lanes of a mask begins to wake from a state.
+    #[inline(always)]
+    fn count_wakes(&mut self, program: &Program, number: usize, mask: W, sleep: W, exit: W) {
+        let states = program.sleep.len();
+        for state in 0..states {
+            let is_it = mask.and(sleep.equals(W::all(state as u32 + 1)));
+            self.counts.wakes[number * states + state].count(is_it);
+        }
+        self.counts.waking[number].add(exit, mask);
+    }
+
+    /// Ticks from an interrupt until its core is asked for, where it was at rest.
+    #[inline(always)]
+    fn wakes_up(&self, program: &Program, polls: &PollProgram, event: &Event<W>, at_rest: W) -> W {
+        let Some(wakeup) = &polls.wakeup else { return W::all(0) };
+        let [word, _] = threefry(program.wakeup, self.counter(event));
+        at_rest.and(wakeup.ticks(word))
+    }
+
+    /// Ticks that interruptions add to the works, in 256ths of a tick, that begin now in the lanes of a mask.
+    #[inline(always)]
+    fn interruptions(&self, program: &Program, event: &Event<W>, fine: W, begins: W) -> W {
+        let Some(InterruptionProgram { ratio, shift, duration }) = &program.interruptions else { return W::all(0) };
+        let mut left = begins.and(fine.times_high(W::all(*ratio)).left(*shift));
+        let (mut added, mut round) = (W::all(0), 0);
+        let [low, high] = self.counter(event);
+        loop {
+            // The number of the strike stands above that of the core.
+            let [when, how] = threefry(program.interruption, [low, high.xor(W::all(round << (TICK_BITS - 32 + 6)))]);
+            let gap = exponential(when).right(COARSE_BITS);
+            let strikes = gap.below(left);
+            if !strikes.any() {
+                return added;
+            }
+            added = added.plus(strikes.and(duration.ticks(how)));
+            left = strikes.and(left.minus(gap));
+            round += 1;
+        }
     }
 
     /// Ticks of work of a known length, one at least, its fraction kept in the mean by a draw.
     #[inline(always)]
-    fn whole_ticks(&self, program: &Program, event: &Event<W>, fine: W) -> W {
+    fn whole_ticks(&self, program: &Program, event: &Event<W>, begins: W, fine: W) -> W {
         let [_, rounding] = threefry(program.service, self.counter(event));
         let (ticks, _) = split(fine.plus(split(rounding).1));
-        ticks.count(ticks.is_zero())
+        ticks.count(ticks.is_zero()).plus(self.interruptions(program, event, fine, begins))
     }
 
     /// The counter of a draw for what begins now at a core.
@@ -302,7 +438,7 @@ impl<W: Word> Lanes<W> {
     /// Ticks of a service that begins now: at least one. What is less than a tick is kept in the mean by a draw, and so
     /// is the part of a tick after which a frame came that begins a service.
     #[inline(always)]
-    fn service(&self, program: &Program, event: &Event<W>, kind: W, extra: W) -> W {
+    fn service(&self, program: &Program, event: &Event<W>, kind: W, extra: W, begins: W) -> W {
         let work = match program.work_of.as_slice() {
             [only] => W::all(*only),
             works => {
@@ -315,9 +451,13 @@ impl<W: Word> Lanes<W> {
         };
         let [random, rounding] = threefry(program.service, self.counter(event));
         let fine = scaled(work, program.law.factor(random), program.law.bits()).plus(extra);
-        let came = event.comes.and(split(rounding.right(FINE_BITS)).1);
+        let mut came = split(rounding.right(FINE_BITS)).1;
+        if program.knows_parts {
+            came = event.part.equals(W::all(BY_CHANCE)).choose(came, event.part);
+        }
+        let came = event.comes.and(came);
         let (ticks, _) = split(fine.plus(split(rounding).1).plus(came));
-        ticks.count(ticks.is_zero())
+        ticks.count(ticks.is_zero()).plus(self.interruptions(program, event, fine, begins))
     }
 
     /// Passes frames whose service has ended to their links, and counts them.
@@ -385,20 +525,13 @@ impl<W: Word> Lanes<W> {
                 bytes => kind.look_up(bytes),
             };
             self.counts.offered_bytes[number].add(bytes(port.kind), came);
-            port.number = kept.number.count(came);
-            let counter = [kept.cell, port.number.or(W::all((number as u32) << NUMBER_BITS))];
-            let [when, what] = threefry(program.arrival, counter);
-            port.ideal = came.choose(kept.ideal.plus(source.gap(when)), kept.ideal);
-            port.kind = came.choose(source.kind(what), kept.kind);
-            let crosses = came.and(kept.border.after(port.ideal).not());
-            if crosses.any() {
-                for lane in (0..W::LANES).filter(|&lane| crosses.get(lane) != 0) {
-                    let border = port.border.get(lane);
-                    port.ideal.set(lane, border);
-                    port.cell.set(lane, port.cell.get(lane) + 1);
-                    port.border.set(lane, border.wrapping_add(1 << program.cell_bits));
-                    port.draw_first(program, number, lane);
-                }
+            match source.pace {
+                Pace::Poisson { .. } => port.draw_gap(program, number, came),
+                Pace::Even { gap, .. } => port.go_on(program, number, gap, came),
+            }
+            if !source.is_spaced {
+                port.next = came.choose(port.ideal, kept.next);
+                continue;
             }
             // A frame's last bit follows the last one's by its own time on the wire, at least (S1).
             let wire = match program.wire_of.as_slice() {
@@ -411,5 +544,50 @@ impl<W: Word> Lanes<W> {
             port.next = came.choose(is_spaced.choose(spaced, port.ideal), kept.next);
             port.fine = came.choose(is_spaced.and(fine), kept.fine);
         }
+    }
+}
+
+impl<W: Word> SourceLanes<W> {
+    /// Draws the frame after the one that came in the lanes of a mask.
+    #[inline(always)]
+    fn draw_gap(&mut self, program: &Program, number: usize, came: W) {
+        let source = &program.sources[number];
+        self.number = self.number.count(came);
+        let [when, what] = threefry(program.arrival, self.counter(number));
+        self.ideal = came.choose(self.ideal.plus(source.gap(when)), self.ideal);
+        self.kind = came.choose(source.kind(what, self.place), self.kind);
+        let crosses = came.and(self.border.after(self.ideal).not());
+        if crosses.any() {
+            for lane in (0..W::LANES).filter(|&lane| crosses.get(lane) != 0) {
+                let border = self.border.get(lane);
+                self.ideal.set(lane, border);
+                self.cell.set(lane, self.cell.get(lane) + 1);
+                self.border.set(lane, border.wrapping_add(1 << program.cell_bits));
+                self.draw_first(program, number, lane);
+            }
+        }
+    }
+
+    /// Goes to the frame an equal gap after the one that came in the lanes of a mask.
+    #[inline(always)]
+    fn go_on(&mut self, program: &Program, number: usize, gap: u64, came: W) {
+        let source = &program.sources[number];
+        let (ticks, part) = (W::all((gap >> 32) as u32), W::all(gap as u32));
+        let rest = self.rest.plus(part);
+        self.ideal = came.choose(self.ideal.plus(ticks).count(rest.below(part)), self.ideal);
+        self.rest = came.choose(rest, self.rest);
+        let place = self.place.count(came);
+        self.place = place.below(W::all(source.places)).and(place);
+        let next = self.number.count(came);
+        self.number = next.and(W::all((1 << EVEN_CELL_BITS) - 1));
+        self.cell = self.cell.count(next.equals(self.number).not());
+        let what = if source.draws_kinds() { threefry(program.arrival, self.counter(number))[1] } else { W::all(0) };
+        self.kind = source.kind(what, self.place);
+    }
+
+    /// The counter of the next frame's draw.
+    #[inline(always)]
+    fn counter(&self, number: usize) -> [W; 2] {
+        [self.cell, self.number.or(W::all((number as u32) << NUMBER_BITS))]
     }
 }

@@ -7,7 +7,10 @@ use proptest::prelude::*;
 
 use crate::draw::{exponential, scaled, threefry};
 use crate::law::Law;
-use crate::router::{Core, Interrupts, Kind, Link, NO_LINK, NUMBER_BITS, Polls, Program, Router, Source, TICK_BITS};
+use crate::router::{
+    Arrivals as Pattern, Core, Interruptions, Interrupts, Kind, Link, NO_LINK, NUMBER_BITS, Pace, Polls, Program,
+    RandomTime, Router, Sleep, Source, TICK_BITS, TimeProgram,
+};
 use crate::segments::{Cut, Outcome, run};
 use crate::state::{CoreState, Histograms, LinkState, SourceState, State, Tally, bin};
 use crate::vectors::Vectors;
@@ -17,6 +20,8 @@ use crate::vectors::Vectors;
 struct Frame {
     came: u64,
     kind: usize,
+    /// 256ths of a tick after that, where gaps are equal.
+    part: Option<u32>,
 }
 
 /// The frames of a source, cell by cell, spaced by the wire.
@@ -26,6 +31,9 @@ struct Arrivals<'a> {
     cell: u64,
     number: u32,
     ideal: u64,
+    /// Frames before the next, where gaps are equal, and what its instant has beyond a whole tick.
+    count: u64,
+    rest: u32,
     /// In 256ths of a tick.
     last_fine: Option<u64>,
     next: Frame,
@@ -33,8 +41,9 @@ struct Arrivals<'a> {
 
 impl<'a> Arrivals<'a> {
     fn new(program: &'a Program, source: usize) -> Self {
-        let next = Frame { came: 0, kind: 0 };
-        let mut arrivals = Self { program, source, cell: 0, number: 0, ideal: 0, last_fine: None, next };
+        let next = Frame { came: 0, kind: 0, part: None };
+        let mut arrivals =
+            Self { program, source, cell: 0, number: 0, ideal: 0, count: 0, rest: 0, last_fine: None, next };
         arrivals.draw();
         arrivals
     }
@@ -42,22 +51,26 @@ impl<'a> Arrivals<'a> {
     /// Draws the next frame: the first of the cell, or a gap after the last.
     fn draw(&mut self) {
         let source = &self.program.sources[self.source];
+        let (gap, bits) = match source.pace {
+            Pace::Poisson { gap, bits } => (gap, bits),
+            Pace::Even { gap, first } => {
+                // Frame n comes n gaps after the first; its kind is that of its place, or drawn by its number.
+                let instant = u128::from(first) + u128::from(self.count) * u128::from(gap);
+                (self.ideal, self.rest) = ((instant >> 32) as u64, instant as u32);
+                (self.cell, self.number) = (self.count >> 16, self.count as u32 & 0xffff);
+                let counter = [self.cell as u32, self.number | (self.source as u32) << NUMBER_BITS];
+                let [_, what] = threefry(self.program.arrival, counter);
+                self.space(self.kind(what, (self.count % u64::from(source.places)) as usize));
+                return;
+            }
+        };
         loop {
             let counter = [self.cell as u32, self.number | (self.source as u32) << NUMBER_BITS];
             let [when, what] = threefry(self.program.arrival, counter);
-            let gap = (u64::from(exponential(when)) * u64::from(source.gap)) >> (source.gap_bits + 27);
+            let gap = (u64::from(exponential(when)) * u64::from(gap)) >> (bits + 27);
             if self.ideal + gap < (self.cell + 1) << self.program.cell_bits {
                 self.ideal += gap;
-                let kinds = source.own.len() as u64;
-                let (place, rest) = ((u64::from(what) * kinds) >> 32, (u64::from(what) * kinds) as u32);
-                let place = place as usize;
-                let takes_own = kinds == 1 || rest < source.own_share[place];
-                let kind = if takes_own { source.own[place] } else { source.other[place] } as usize;
-                let earliest = self.last_fine.map_or(0, |last| last + u64::from(self.program.wire_of[kind]));
-                // Not closer than the wire allows; the fraction of a tick goes on while the wire is busy.
-                let fine = if earliest >> 8 >= self.ideal { earliest } else { self.ideal << 8 };
-                self.last_fine = Some(fine);
-                self.next = Frame { came: fine >> 8, kind };
+                self.space(self.kind(what, 0));
                 return;
             }
             self.cell += 1;
@@ -66,9 +79,33 @@ impl<'a> Arrivals<'a> {
         }
     }
 
+    /// The kind at a place of the sequence, by Walker's tables.
+    fn kind(&self, what: u32, place: usize) -> usize {
+        let source = &self.program.sources[self.source];
+        let kinds = source.own.len() / source.places as usize;
+        let scaled = u64::from(what) * kinds as u64;
+        let entry = place * kinds + (scaled >> 32) as usize;
+        let takes_own = kinds == 1 || (scaled as u32) < source.own_share[entry];
+        (if takes_own { source.own[entry] } else { source.other[entry] }) as usize
+    }
+
+    /// Not closer than the wire allows; the fraction of a tick goes on while the wire is busy.
+    fn space(&mut self, kind: usize) {
+        if !self.program.sources[self.source].is_spaced {
+            let is_even = matches!(self.program.sources[self.source].pace, Pace::Even { .. });
+            self.next = Frame { came: self.ideal, kind, part: is_even.then_some(self.rest >> 24) };
+            return;
+        }
+        let earliest = self.last_fine.map_or(0, |last| last + u64::from(self.program.wire_of[kind]));
+        let fine = if earliest >> 8 >= self.ideal { earliest } else { self.ideal << 8 };
+        self.last_fine = Some(fine);
+        self.next = Frame { came: fine >> 8, kind, part: None };
+    }
+
     fn take(&mut self) -> Frame {
         let frame = self.next;
         self.number += 1;
+        self.count += 1;
         self.draw();
         frame
     }
@@ -81,6 +118,8 @@ impl<'a> Arrivals<'a> {
             ideal: self.ideal.wrapping_sub(at) as u32,
             cell: self.cell as u32,
             number: self.number,
+            rest: self.rest,
+            place: (self.count % u64::from(self.program.sources[self.source].places)) as u32,
         }
     }
 }
@@ -96,6 +135,9 @@ struct Station {
     polled: u32,
     /// The last interrupt.
     interrupted: Option<u64>,
+    /// Since when it has been idle, if it is, and up to when its sleep is counted.
+    idle: u64,
+    counted: u64,
 }
 
 #[derive(Clone, Copy, Default, PartialEq)]
@@ -105,6 +147,8 @@ enum Does {
     Serves,
     Interrupted,
     Waits,
+    Wakes,
+    Lingers,
 }
 
 /// A link: when it is free, in 256ths of a tick, and when the transmissions begin that have not begun.
@@ -119,6 +163,8 @@ struct Plain<'a> {
     sources: Vec<Arrivals<'a>>,
     cores: Vec<Station>,
     links: Vec<Out>,
+    /// Frames that were dealt.
+    dealt: usize,
     tally: Tally,
     histograms: Histograms,
 }
@@ -132,6 +178,7 @@ impl<'a> Plain<'a> {
             sources: (0..sources).map(|source| Arrivals::new(program, source)).collect(),
             cores: (0..cores).map(|_| Station::default()).collect(),
             links: (0..links).map(|_| Out::default()).collect(),
+            dealt: 0,
             tally: Tally {
                 offered: zeros(sources),
                 offered_bytes: zeros(sources),
@@ -139,6 +186,10 @@ impl<'a> Plain<'a> {
                 busy_ticks: zeros(cores),
                 interrupts: zeros(cores),
                 polls: zeros(cores),
+                spun_ticks: zeros(cores),
+                waking_ticks: zeros(cores),
+                asleep_ticks: zeros(cores * program.sleep.len()),
+                wakes: zeros(cores * program.sleep.len()),
                 waited_at_core_ticks: zeros(cores),
                 lost_at_link: zeros(links),
                 sent_fine: zeros(links),
@@ -156,21 +207,79 @@ impl<'a> Plain<'a> {
             let comes = self.sources.iter().enumerate().map(|(number, source)| (source.next.came, 1, number)).min();
             let Some((at, what, number)) = ends.into_iter().chain(comes).min() else { return };
             if at >= end {
-                return;
+                break;
             }
             match (what, self.cores.get(number).map(|core| core.does)) {
                 (1, _) => self.come(number),
-                (_, Some(Does::Waits)) => self.interrupt(number, at),
+                (_, Some(Does::Waits)) => {
+                    self.tally.interrupts[number] += 1;
+                    self.ask(number, at, false);
+                }
+                (_, Some(Does::Wakes)) => self.begin(number, at, false),
+                (_, Some(Does::Lingers)) => {
+                    self.tally.spun_ticks[number] += u64::from(self.polls().linger);
+                    self.rest(number, at);
+                }
                 (_, Some(Does::Interrupted)) => self.poll(number, at, 0, false),
                 _ => self.end_service(number, at),
             }
         }
+        for number in 0..self.cores.len() {
+            if matches!(self.cores[number].does, Does::Nothing | Does::Waits) {
+                self.count_sleep(number, end);
+            }
+        }
+    }
+
+    fn polls(&self) -> &'a crate::router::PollProgram {
+        self.program.polls.as_ref().expect("there are polls")
+    }
+
+    /// Counts a core's sleep up to an instant; returns the state that it is in.
+    fn count_sleep(&mut self, number: usize, until: u64) -> Option<usize> {
+        let sleep = &self.program.sleep;
+        let core = &mut self.cores[number];
+        for (state, its) in sleep.iter().enumerate() {
+            let from = (core.idle + u64::from(its.after)).max(core.counted);
+            let to = sleep.get(state + 1).map_or(until, |next| until.min(core.idle + u64::from(next.after)));
+            self.tally.asleep_ticks[number * sleep.len() + state] += to.saturating_sub(from);
+        }
+        core.counted = until;
+        let idle = until - core.idle;
+        (0..sleep.len()).rev().find(|&state| idle > 0 && idle >= u64::from(sleep[state].after))
+    }
+
+    fn rest(&mut self, number: usize, at: u64) {
+        let core = &mut self.cores[number];
+        (core.does, core.idle, core.counted) = (Does::Nothing, at, at);
+    }
+
+    /// Asks for a core, which may have to wake up.
+    fn ask(&mut self, number: usize, at: u64, from_idle: bool) {
+        let Some(state) = self.count_sleep(number, at) else {
+            self.begin(number, at, from_idle);
+            return;
+        };
+        let exit = u64::from(self.program.sleep[state].exit);
+        self.tally.wakes[number * self.program.sleep.len() + state] += 1;
+        self.tally.waking_ticks[number] += exit;
+        (self.cores[number].does, self.cores[number].done) = (Does::Wakes, at + exit);
+    }
+
+    /// A core that is awake begins: with the work of an interrupt, or a poll.
+    fn begin(&mut self, number: usize, at: u64, from_idle: bool) {
+        match &self.program.polls {
+            Some(polls) if polls.interrupts => self.interrupt(number, at),
+            _ => self.poll(number, at, 0, from_idle),
+        }
     }
 
     fn come(&mut self, source: usize) {
-        let frame = self.sources[source].take();
+        let mut frame = self.sources[source].take();
         self.tally.offered[source] += 1;
         self.tally.offered_bytes[source] += u64::from(self.program.bytes_of[frame.kind]);
+        frame.kind += self.dealt % self.program.turns as usize;
+        self.dealt += 1;
         let number = self.program.core_of[frame.kind] as usize;
         let core = &mut self.cores[number];
         let room = self.program.cores[number].room as usize;
@@ -181,27 +290,52 @@ impl<'a> Plain<'a> {
             return;
         }
         core.queue.push_back(frame);
-        if core.does == Does::Nothing {
-            if self.program.polls.as_ref().is_some_and(|polls| polls.interrupts) {
-                self.raise(number, frame.came);
-            } else {
+        match core.does {
+            Does::Nothing if self.program.polls.as_ref().is_some_and(|polls| polls.interrupts) => {
+                self.raise(number, frame.came, true);
+            }
+            Does::Nothing => self.ask(number, frame.came, true),
+            Does::Lingers => {
+                let left = core.done - frame.came;
+                self.tally.spun_ticks[number] += u64::from(self.polls().linger) - left;
                 self.poll(number, frame.came, 0, true);
             }
+            _ => {}
         }
     }
 
     /// Raises an interrupt as soon as it may be.
-    fn raise(&mut self, number: usize, at: u64) {
-        let moderation = u64::from(self.program.polls.as_ref().expect("there are interrupts").moderation);
+    fn raise(&mut self, number: usize, at: u64, was_idle: bool) {
+        let polls = self.polls();
         let core = &mut self.cores[number];
-        let due = core.interrupted.map_or(at, |last| at.max(last + moderation));
-        (core.does, core.done, core.interrupted) = (Does::Waits, due, Some(due));
+        let raised = core.interrupted.map_or(at, |last| at.max(last + u64::from(polls.moderation)));
+        let [word, _] = threefry(self.program.wakeup, counter(number, at));
+        let wakeup = polls.wakeup.as_ref().filter(|_| was_idle || raised > at);
+        let due = raised + wakeup.map_or(0, |wakeup| drawn(wakeup, word));
+        (core.does, core.done, core.interrupted) = (Does::Waits, due, Some(raised));
     }
 
-    /// An interrupt comes: its work goes first, or with the first frame.
+    /// Ticks that interruptions add to a work in 256ths of a tick: strikes at exponential distances.
+    fn interruptions(&self, number: usize, at: u64, fine: u32) -> u64 {
+        let Some(interruptions) = &self.program.interruptions else { return 0 };
+        let mut left = ((u64::from(fine) * u64::from(interruptions.ratio)) >> 32) << interruptions.shift;
+        let mut added = 0;
+        for strike in 0_u32.. {
+            let [low, high] = counter(number, at);
+            let [when, how] = threefry(self.program.interruption, [low, high ^ (strike << 26)]);
+            let gap = u64::from(exponential(when)) >> 2;
+            if gap >= left {
+                break;
+            }
+            added += drawn(&interruptions.duration, how);
+            left -= gap;
+        }
+        added
+    }
+
+    /// The work of an interrupt goes first, or with the first frame.
     fn interrupt(&mut self, number: usize, at: u64) {
-        self.tally.interrupts[number] += 1;
-        let polls = self.program.polls.as_ref().expect("there are interrupts");
+        let polls = self.polls();
         self.cores[number].does = Does::Interrupted;
         let busy = self.busy();
         let work = polls.interrupt_of[busy.min(polls.interrupt_of.len()) - 1];
@@ -210,7 +344,7 @@ impl<'a> Plain<'a> {
             return;
         }
         let [_, rounding] = threefry(self.program.service, counter(number, at));
-        let ticks = u64::from((work + (rounding & 255)) / 256).max(1);
+        let ticks = u64::from((work + (rounding & 255)) / 256).max(1) + self.interruptions(number, at, work);
         self.tally.busy_ticks[number] += ticks;
         self.cores[number].done = at + ticks;
     }
@@ -246,8 +380,9 @@ impl<'a> Plain<'a> {
         let work = self.program.work_of[kind * factors + busy.min(factors) - 1];
         let [random, rounding] = threefry(self.program.service, counter(number, at));
         let fine = scaled(work, self.program.law.factor(random), self.program.law.bits()) + extra;
-        let part = if from_idle { (rounding >> 8) & 255 } else { 0 };
-        let service = u64::from((fine + (rounding & 255) + part) / 256).max(1);
+        let by_chance = (rounding >> 8) & 255;
+        let part = if from_idle { self.cores[number].taken[0].part.unwrap_or(by_chance) } else { 0 };
+        let service = u64::from((fine + (rounding & 255) + part) / 256).max(1) + self.interruptions(number, at, fine);
         self.tally.busy_ticks[number] += service;
         let core = &mut self.cores[number];
         (core.began, core.done) = (at, at + service);
@@ -259,16 +394,21 @@ impl<'a> Plain<'a> {
         let polls = self.program.polls.as_ref();
         let is_short = polls.is_some_and(|polls| core.polled < polls.batch);
         let drains = polls.is_some_and(|polls| polls.exhaustive) && is_short;
+        let linger = polls.map_or(0, |polls| u64::from(polls.linger));
+        let lingers = linger > 0;
         if !core.taken.is_empty() {
             self.start(number, at, 0, false);
+        } else if core.queue.is_empty() && lingers {
+            (core.does, core.done) = (Does::Lingers, at + linger);
         } else if core.queue.is_empty() {
-            core.does = Does::Nothing;
+            self.rest(number, at);
         } else if drains {
             core.polled += 1;
             core.taken.extend(core.queue.pop_front());
             self.start(number, at, 0, false);
-        } else if polls.is_some_and(|polls| polls.interrupts) && is_short {
-            self.raise(number, at);
+        } else if polls.is_some_and(|polls| polls.interrupts) && is_short && !lingers {
+            (core.idle, core.counted) = (at, at);
+            self.raise(number, at, false);
         } else {
             self.poll(number, at, 0, false);
         }
@@ -314,6 +454,9 @@ impl<'a> Plain<'a> {
                 rest: if serves && polls.is_some() { core.taken.len() as u32 } else { 0 },
                 polled: if serves && polls.is_some() { core.polled } else { 0 },
                 interrupted: last.unwrap_or(at.wrapping_sub(moderation)).wrapping_sub(at) as u32,
+                idle: (self.program.sleep.last())
+                    .filter(|_| matches!(core.does, Does::Nothing | Does::Waits))
+                    .map(|last| (at - core.idle).min(u64::from(last.after)) as u32),
                 frames: (core.taken.iter().chain(&core.queue))
                     .map(|frame| ((at - frame.came) as u32, frame.kind as u32))
                     .collect(),
@@ -329,11 +472,17 @@ impl<'a> Plain<'a> {
         };
         State {
             at,
+            turn: (self.dealt % self.program.turns as usize) as u32,
             sources: self.sources.iter().map(|source| source.state(at)).collect(),
             cores: self.cores.iter().map(core).collect(),
             links: self.links.iter().map(link).collect(),
         }
     }
+}
+
+/// Ticks of a random time.
+fn drawn(time: &TimeProgram, word: u32) -> u64 {
+    (u64::from(time.mean) * u64::from(time.law.factor(word))) >> time.law.bits()
 }
 
 /// The counter of a draw for what begins at a core at an instant.
@@ -378,11 +527,15 @@ fn law() -> impl Strategy<Value = Law> {
 }
 
 fn polls() -> impl Strategy<Value = Option<Polls>> {
-    let interrupts = (0.0..3e6_f64, 0.0..20e6_f64, any::<bool>(), any::<bool>()).prop_map(
-        |(cost_ps, moderation_ps, exhaustive, is_free)| Interrupts {
+    let wakeup = prop::option::of((0.1e6..20e6_f64, law()).prop_map(|(mean_ps, law)| RandomTime { mean_ps, law }));
+    let linger = prop_oneof![Just(0.0), 0.0..10e6_f64];
+    let interrupts = (0.0..3e6_f64, 0.0..20e6_f64, any::<bool>(), any::<bool>(), wakeup, linger).prop_map(
+        |(cost_ps, moderation_ps, exhaustive, is_free, wakeup, linger_ps)| Interrupts {
             cost_ps: if is_free { 0.0 } else { cost_ps },
             moderation_ps,
             exhaustive,
+            wakeup,
+            linger_ps,
         },
     );
     let polls = (1..40_u32, 0.0..1e6_f64, prop::option::of(interrupts))
@@ -390,9 +543,24 @@ fn polls() -> impl Strategy<Value = Option<Polls>> {
     prop::option::of(polls)
 }
 
+fn sleep() -> impl Strategy<Value = Vec<Sleep>> {
+    let two = (0.1e6..5e6_f64, 5e6..50e6_f64, 1e6..40e6_f64).prop_map(|(after_ps, later_ps, exit_ps)| {
+        vec![Sleep { after_ps, exit_ps: exit_ps / 8.0 }, Sleep { after_ps: later_ps, exit_ps }]
+    });
+    prop_oneof![Just(vec![]), Just(vec![Sleep { after_ps: 0.0, exit_ps: 2e6 }]), two]
+}
+
+fn interruptions() -> impl Strategy<Value = Option<Interruptions>> {
+    prop::option::of(
+        (1e3..3e4_f64, 0.1e6..10e6_f64, law())
+            .prop_map(|(rate_hz, mean_ps, law)| Interruptions { rate_hz, duration: RandomTime { mean_ps, law } }),
+    )
+}
+
 fn router() -> impl Strategy<Value = Router> {
-    let shape = (1..=5_usize, 0..=3_usize, 1..=3_usize, 1..=6_usize, law(), any::<bool>(), polls());
-    shape.prop_flat_map(|(cores, links, sources, kinds, law, slows, polls)| {
+    let rest = (sleep(), interruptions(), 1..=3_usize);
+    let shape = (1..=5_usize, 0..=3_usize, 1..=3_usize, 3..=6_usize, law(), any::<bool>(), polls(), rest);
+    shape.prop_flat_map(|(cores, links, sources, kinds, law, slows, polls, (sleep, interruptions, turns))| {
         let kind = (64..1518_u32, 0..cores, 0..=links, 0.5e6..2e6_f64, 0.0..1.0_f64, 0.0..0.6_f64).prop_map(
             move |(bytes, core, link, work_ps, wire, transmission)| Kind {
                 bytes,
@@ -406,11 +574,28 @@ fn router() -> impl Strategy<Value = Router> {
         let kinds = prop::collection::vec(kind, kinds);
         let least = u32::from(polls.is_some());
         let queues = (prop::collection::vec(least..40_u32, cores), prop::collection::vec(0..20_u32, links));
-        let rates = prop::collection::vec(0.05e6..1.5e6_f64, sources);
-        (kinds, queues, rates).prop_map(move |(kinds, (queues, rings), rates)| {
-            let source = |rate_pps: &f64| Source {
-                rate_pps: *rate_pps,
-                kinds: (0..kinds.len()).map(|kind| (kind, 1.0 + kind as f64)).collect(),
+        let rates = prop::collection::vec((0.05e6..1.5e6_f64, 0..4_usize), sources);
+        let sleep = if polls.is_some() { sleep } else { vec![] };
+        (kinds, queues, rates).prop_map(move |(mut kinds, (queues, rings), rates)| {
+            // Kinds that frames are dealt to are alike on the wire, which carries what is offered.
+            let fastest_pps = rates.iter().map(|rate| rate.0).fold(0.0, f64::max);
+            for kind in &mut kinds {
+                kind.wire_ps = kind.wire_ps.min(0.9e12 / fastest_pps);
+                if turns > 1 {
+                    (kind.wire_ps, kind.bytes) = (0.1e6, 64);
+                }
+            }
+            let entries = kinds.len() + 1 - turns;
+            let all: Vec<(usize, f64)> = (0..entries).map(|kind| (kind, 1.0 + kind as f64)).collect();
+            let source = |&(rate_pps, way): &(f64, usize)| {
+                let even = Pattern::Even { phase: rate_pps / 1.5e6 };
+                let (arrivals, kinds) = match way {
+                    0 | 1 => (Pattern::Poisson, vec![all.clone()]),
+                    // In turn; and in turn between two places at random.
+                    2 => (even, all.iter().map(|&(kind, _)| vec![(kind, 1.0)]).collect()),
+                    _ => (even, vec![all.clone(), vec![(0, 1.0)]]),
+                };
+                Source { rate_pps, arrivals, kinds }
             };
             Router {
                 tick_ps: Router::usual_tick_ps(&kinds),
@@ -418,7 +603,10 @@ fn router() -> impl Strategy<Value = Router> {
                 cores: queues.iter().map(|&queue| Core { queue }).collect(),
                 links: rings.iter().map(|&queue| Link { queue }).collect(),
                 law: law.clone(),
-                polls,
+                turns,
+                polls: polls.clone(),
+                sleep: sleep.clone(),
+                interruptions: interruptions.clone(),
                 contention: if slows { vec![1.0, 1.1, 1.3] } else { vec![] },
                 kinds,
             }
@@ -453,11 +641,14 @@ fn one_queue(load: f64, queue: u32, law: Law) -> Program {
     let kind = Kind { bytes: 64, wire_ps: 0.0, core: 0, work_ps: 1e6, link: None, transmission_ps: 0.0 };
     let router = Router {
         tick_ps: Router::usual_tick_ps(&[kind]),
-        sources: vec![Source { rate_pps: load * 1e6, kinds: vec![(0, 1.0)] }],
+        sources: vec![Source { rate_pps: load * 1e6, arrivals: Pattern::Poisson, kinds: vec![vec![(0, 1.0)]] }],
+        turns: 1,
         kinds: vec![kind],
         cores: vec![Core { queue }],
         law,
         polls: None,
+        sleep: vec![],
+        interruptions: None,
         contention: vec![],
         links: vec![],
     };
@@ -507,10 +698,13 @@ fn every_field_of_a_state_opens_a_seam() {
         [0, 1].map(|core| Kind { bytes: 64, wire_ps: 3e5, core, work_ps: 1e6, link: Some(0), transmission_ps: 7.77e5 });
     let router = Router {
         tick_ps: Router::usual_tick_ps(&kinds),
-        sources: vec![Source { rate_pps: 2.5e6, kinds: vec![(0, 1.0), (1, 1.0)] }],
+        sources: vec![Source { rate_pps: 2.5e6, arrivals: Pattern::Poisson, kinds: vec![vec![(0, 1.0), (1, 1.0)]] }],
+        turns: 1,
         cores: vec![Core { queue: 30 }; 2],
         law: Law::Exponential,
         polls: None,
+        sleep: vec![],
+        interruptions: None,
         contention: vec![1.0, 1.2],
         links: vec![Link { queue: 10 }],
         kinds: kinds.to_vec(),
@@ -518,8 +712,11 @@ fn every_field_of_a_state_opens_a_seam() {
     let program = Program::new(&router, 1, 0).expect("it fits");
     let state = lanes(&program, &cut(4, 1_000_000, 1, Vectors::Plain)).end;
     assert!(state.links[0].starts.len() > 1 && state.cores[0].frames.len() > 1, "{state:?}");
-    let changes: [fn(&mut State); 19] = [
+    let changes: [fn(&mut State); 23] = [
         |state| state.at += 1,
+        |state| state.turn += 1,
+        |state| state.sources[0].rest += 1,
+        |state| state.sources[0].place += 1,
         |state| state.sources[0].next += 1,
         |state| state.sources[0].fine ^= 1,
         |state| state.sources[0].kind ^= 1,
@@ -532,6 +729,7 @@ fn every_field_of_a_state_opens_a_seam() {
         |state| state.cores[1].rest += 1,
         |state| state.cores[1].polled += 1,
         |state| state.cores[1].interrupted += 1,
+        |state| state.cores[1].idle = Some(state.cores[1].idle.unwrap_or(0) + 1),
         |state| state.cores[0].frames[1].0 += 1,
         |state| state.cores[0].frames[1].1 ^= 1,
         |state| state.cores[0].frames.truncate(1),

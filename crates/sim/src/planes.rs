@@ -173,16 +173,15 @@ fn is_touched(scenario: &Scenario, task: usize) -> bool {
         || model.tasks.iter().any(|other| other.copies.contains(&task))
 }
 
-/// Why a task unit cannot be a station by itself; none if it can. In lanes its units may slow each other down, and it may
-/// take frames in batches and by interrupts.
+/// Why a task unit cannot be a station by itself; none if it can. In lanes its units may slow each other down and sleep,
+/// and it may take frames in batches and by interrupts.
 pub(crate) fn needs_events(scenario: &Scenario, task: usize, in_lanes: bool) -> Option<&'static str> {
     let this = &scenario.model.tasks[task];
     if is_touched(scenario, task) {
         return Some("something happens to it during the trial, or it makes or gets copies");
     }
     match this.activation {
-        Activation::Interrupt { wakeup: None, linger_ps: 0.0, .. } if in_lanes && this.thread.is_none() => {}
-        Activation::Interrupt { .. } if in_lanes => return Some("it wakes up late, or goes on polling for a while"),
+        Activation::Interrupt { .. } if in_lanes && this.thread.is_none() => {}
         Activation::Interrupt { .. } => return Some("it is activated by interrupts"),
         Activation::Thread { .. } => return Some("it is a thread that sleeps and wakes"),
         _ if this.thread.is_some() => return Some("it shares a thread with others"),
@@ -201,7 +200,7 @@ pub(crate) fn needs_events(scenario: &Scenario, task: usize, in_lanes: bool) -> 
     }
     let pool = &scenario.model.pools[need.pool];
     let allowed = allowed_units(this, pool.speed.len());
-    if !pool.sleep.is_empty() {
+    if !in_lanes && !pool.sleep.is_empty() {
         return Some("the units of its pool fall asleep");
     }
     if !in_lanes && !pool.contention.iter().all(|&factor| factor == 1.0) {

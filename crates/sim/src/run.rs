@@ -103,7 +103,7 @@ impl Pending {
 pub fn run(scenario: &Scenario, report: &(dyn Fn(f64) -> ControlFlow<()> + Sync)) -> Result<Record, SimError> {
     if scenario.run.path == Path::Lanes {
         #[cfg(feature = "lanes")]
-        return crate::lanes::run(scenario, report);
+        return crate::lanes::Prepared::new(scenario)?.run(scenario, report);
         #[cfg(not(feature = "lanes"))]
         return Err(SimError::NotInLanes { why: "this build has none".into() });
     }

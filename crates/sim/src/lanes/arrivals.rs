@@ -1,0 +1,189 @@
+//! Frames in the terms of lanes: in what order they come, how they find a core, and what they are there.
+
+use routecast_lanes::router::{Arrivals, Kind, Source};
+
+use super::cores::{least_work_ps, work_ps};
+use crate::graph::{EXIT, Graph, Next};
+use crate::planes::Plane;
+use crate::scenario::{Load, Process, RouteKind, Scenario, Target};
+use crate::source::WIRE_OVERHEAD_BYTES;
+use crate::time::PS_PER_S;
+
+const MOST_PLACES: usize = 1 << 16;
+
+/// Frames at one place of a source's order: a flow, a size, and how often it is they.
+pub(super) struct Share {
+    pub flow: u32,
+    pub bytes: u32,
+    pub weight: f64,
+}
+
+/// The order in which a source's frames come: at each place of a sequence that repeats, what they may be.
+pub(super) fn order_of(load: &Load, source: &crate::scenario::Source) -> Result<Vec<Vec<Share>>, String> {
+    let is_even = match source.process {
+        Process::Poisson => false,
+        Process::Cbr { .. } => true,
+        _ => return Err("its arrivals are neither Poisson nor evenly spaced".into()),
+    };
+    let weight = |flow: u32| load.flows[flow as usize].weight;
+    let in_turn = is_even && source.flows.iter().all(|&flow| weight(flow) == weight(source.flows[0]));
+    let in_order = load.sizes.len() > 1 && !load.random_sizes;
+    if in_order && !is_even {
+        return Err("frames of several sizes repeat in order".into());
+    }
+    let [flows, sizes] = [(in_turn, source.flows.len()), (in_order, load.sizes.len())]
+        .map(|(repeats, length)| if repeats { length } else { 1 });
+    let places = flows / gcd(flows, sizes) * sizes;
+    if places > MOST_PLACES {
+        return Err("its frames repeat after more than 65,536".into());
+    }
+    let shares = |place: usize| {
+        let flows = if in_turn { &source.flows[place % flows..][..1] } else { &source.flows[..] };
+        let sizes = if in_order { &load.sizes[place % sizes..][..1] } else { &load.sizes[..] };
+        let each = |&flow: &u32| sizes.iter().map(move |&bytes| Share { flow, bytes, weight: weight(flow) });
+        flows.iter().flat_map(each).collect()
+    };
+    Ok((0..places).map(shares).collect())
+}
+
+/// The greatest common divisor.
+fn gcd(one: usize, other: usize) -> usize {
+    if other == 0 { one } else { gcd(other, one % other) }
+}
+
+/// A source in the terms of lanes. One whose equal frames are offered faster than their link carries sends at its rate.
+///
+/// `trial_ticks` is the length of the trial.
+pub(super) fn arrivals_of(
+    source: &crate::scenario::Source,
+    alike: &[Kind],
+    kinds: Vec<Vec<(usize, f64)>>,
+    trial_ticks: f64,
+) -> Result<Source, String> {
+    let arrivals =
+        if let Process::Cbr { phase } = source.process { Arrivals::Even { phase } } else { Arrivals::Poisson };
+    let source = Source { rate_pps: source.rate_pps, arrivals, kinds };
+    let load = source.wire_load(alike);
+    let wires = || source.kinds.iter().flatten().map(|share| alike[share.0].wire_ps);
+    let (shortest, longest) = (wires().fold(f64::INFINITY, f64::min), wires().fold(0.0, f64::max));
+    let phase = match arrivals {
+        Arrivals::Even { phase } if load > 1.0 => Some(phase),
+        Arrivals::Poisson if load > CROWDED => Some(0.0),
+        _ => None,
+    };
+    match phase.filter(|_| shortest == longest) {
+        Some(phase) => {
+            let arrivals = Arrivals::Even { phase: phase / load };
+            Ok(Source { rate_pps: source.rate_pps / load, arrivals, ..source })
+        }
+        None if (load - 1.0) * trial_ticks > f64::from(1 << 28) => {
+            Err("more is offered to a port than its link carries, for long".into())
+        }
+        None => Ok(source),
+    }
+}
+
+/// Load of a wire from which on frames that come at random leave no gap on it but at the very beginning.
+const CROWDED: f64 = 1.05;
+
+/// How frames find their cores where no flow decides.
+pub(super) enum Dealt {
+    /// By flow.
+    ByFlow,
+    /// In turn.
+    InTurn(Vec<u32>),
+    /// At random.
+    AtRandom(Vec<(u32, f64)>),
+}
+
+impl Dealt {
+    pub(super) fn of(scenario: &Scenario, graph: &Graph) -> Result<Self, String> {
+        let model = &scenario.model;
+        let flows = || scenario.load.sources.iter().flat_map(|source| &source.flows);
+        if flows().all(|&flow| graph.first_of(flow).is_some()) {
+            return Ok(Self::ByFlow);
+        }
+        let mut entries = scenario.load.sources.iter().map(|source| model.ports[source.port].entry);
+        let first = entries.next().flatten();
+        let Some(entry) = first.filter(|_| entries.all(|entry| entry == first)) else {
+            return Err("several of its task units deal frames".into());
+        };
+        let route = &model.tasks[entry].route;
+        let core = |target: &Target| match target {
+            Target::Task(task) if graph.planes[*task] != Plane::Passthrough => Ok(*task as u32),
+            _ => Err("frames are dealt to something else than cores".to_owned()),
+        };
+        let cores = route.to.iter().map(core).collect::<Result<Vec<_>, _>>()?;
+        let is_first = graph.planes[entry] == Plane::Passthrough;
+        match route.kind {
+            RouteKind::RoundRobin if is_first => Ok(Self::InTurn(cores)),
+            RouteKind::Random if is_first => {
+                let weight = |place: usize| route.weights.get(place).copied().unwrap_or(1.0);
+                Ok(Self::AtRandom(cores.into_iter().enumerate().map(|(place, core)| (core, weight(place))).collect()))
+            }
+            _ => Err("frames find their core in turn or at random behind another".into()),
+        }
+    }
+
+    /// Cores that frames are dealt to in turn.
+    pub(super) fn turns(&self) -> usize {
+        if let Self::InTurn(cores) = self { cores.len() } else { 1 }
+    }
+
+    /// The cores of a flow's frames, in turn, with the share of the frames that go there.
+    pub(super) fn cores(&self, graph: &Graph, flow: u32) -> Result<Vec<(Vec<u32>, f64)>, String> {
+        match self {
+            Self::ByFlow => graph.first_of(flow).map(|core| vec![(vec![core], 1.0)]),
+            Self::InTurn(cores) => Some(vec![(cores.clone(), 1.0)]),
+            Self::AtRandom(cores) => {
+                let total: f64 = cores.iter().map(|core| core.1).sum();
+                Some(cores.iter().map(|&(core, weight)| (vec![core], weight / total)).collect())
+            }
+        }
+        .ok_or_else(|| "only some of its frames are dealt".into())
+    }
+}
+
+/// The kind of a flow's frames of a size that come by a port and go to a node.
+pub(super) fn kind_of(
+    scenario: &Scenario,
+    graph: &Graph,
+    port: usize,
+    (flow, bytes): (u32, u32),
+    node: u32,
+    (tasks, ports): (&mut Vec<usize>, &mut Vec<usize>),
+) -> Result<Kind, String> {
+    let model = &scenario.model;
+    let node = node as usize;
+    if node >= graph.tasks {
+        return Err("frames go to a port without a core".into());
+    }
+    let link = match graph.next_of(node) {
+        Next::Fixed(EXIT) => None,
+        Next::Fixed(next) => Some(*next as usize),
+        Next::ByFlow(table) => Some(table[flow as usize] as usize).filter(|&next| next as u32 != EXIT),
+        Next::Dynamic => return Err("frames leave in turn or at random".into()),
+    };
+    let link = link.map(|next| next.checked_sub(graph.tasks).ok_or("a frame needs two cores in turn"));
+    let on_wire = f64::from(bytes + WIRE_OVERHEAD_BYTES) * 8.0 * PS_PER_S;
+    let link = link.transpose()?.map(|port| (port, on_wire / model.ports[port].link_bps));
+    // A link that sends within nothing of a tick is no queue.
+    let negligible_ps = least_work_ps(scenario) / 1e6;
+    let link = link.filter(|&(_, sends_ps)| sends_ps > negligible_ps);
+    Ok(Kind {
+        bytes,
+        wire_ps: on_wire / model.ports[port].link_bps,
+        core: number_of(tasks, node),
+        work_ps: work_ps(scenario, &model.tasks[node], bytes),
+        link: link.map(|(port, _)| number_of(ports, port)),
+        transmission_ps: link.map_or(0.0, |(_, sends_ps)| sends_ps),
+    })
+}
+
+/// The place of a node in a list, to which it is added if it is not there.
+fn number_of(list: &mut Vec<usize>, node: usize) -> usize {
+    list.iter().position(|&known| known == node).unwrap_or_else(|| {
+        list.push(node);
+        list.len() - 1
+    })
+}
