@@ -268,3 +268,43 @@ def test_the_papers_machines_are_listed_with_what_is_stated_and_no_more(capsys: 
 def test_the_schema_of_power_files_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["schema", "power"]) == 0
     assert "power model file" in json.loads(capsys.readouterr().out)["title"]
+
+
+@pytest.mark.parametrize(
+    ("head", "rows", "options", "known"),
+    [
+        ("Leistung,Last", ["100,0", "150,0.5", "200,1"], ["Leistung=power_w", "Last=load_ratio"], "power_w,load_ratio"),
+        (
+            "Klasse;gesteckt;Leistung",
+            [";0;100", "SFP/T/10G;2;101", "SFP/T/10G;4;102", "SFP/T/10G;8;104"],
+            ["Klasse=class", "gesteckt=plugged", "Leistung=power_w"],
+            "class;plugged;power_w",
+        ),
+        (
+            "Zeitpunkt,draw,in",
+            [f"2026-01-01T00:0{minute}:00,{100 + 10 * minute},{minute}e9" for minute in range(1, 6)],
+            ["Zeitpunkt=time", "draw=power_w", "in=in_bps"],
+            "time,power_w,in_bps",
+        ),
+    ],
+)
+def test_a_table_with_other_heads_is_renamed(
+    head: str, rows: list[str], options: list[str], known: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    documents = []
+    for name, first, renames in (("own.csv", known, []), ("foreign.csv", head, options)):
+        file = tmp_path / name
+        file.write_text("\n".join([first, *rows]) + "\n", encoding="utf-8")
+        arguments = [argument for rename in renames for argument in ("--rename", rename)]
+        assert run(["power", "fit", str(file), "--json", *arguments]) == 0
+        documents.append(json.loads(capsys.readouterr().out))
+    assert documents[0] == documents[1]
+
+
+def test_a_head_that_no_column_has_cannot_be_renamed(servers: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["power", "fit", str(servers), "--rename", "watts=power_w"]) == 2
+    assert "no column 'watts' to rename" in " ".join(capsys.readouterr().err.split())
+    yaml = servers.with_suffix(".yml")
+    yaml.write_text("{}", encoding="utf-8")
+    assert run(["power", "fit", str(yaml), "--rename", "watts=power_w"]) == 2
+    assert "leave out --rename" in " ".join(capsys.readouterr().err.split())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import check_figure_file, data, print_json, print_table, remark, write_figure
-from routecast.cli.options import AsJson, grouped
+from routecast.cli.options import AsJson, RenameOption, grouped
 from routecast.errors import QuantityProblem
 
 if TYPE_CHECKING:
@@ -86,6 +86,14 @@ class LawOptions:
         int | None, typer.Option("--cores", min=1, help="router: cores of the machine, those that never forward too.")
     ] = None
     scope: Annotated[str | None, typer.Option("--scope", help="What the watts cover: package, server, wall.")] = None
+    rename: RenameOption = None
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Names of columns for the heads that are called otherwise."""
+        from routecast.quantity.table_file import parse_rename
+
+        return parse_rename(self.rename or ())
 
     def fits(self, samples: Path, law: FitModel) -> Sequence[DeviceFit]:
         """Return the fit of a law to each device of the file.
@@ -106,6 +114,7 @@ class LawOptions:
                 form=self.form.value,
                 cores=self.cores,
                 scope=self.scope,
+                rename=self.names,
             )
         except FitProblem as problem:
             device_name = "" if problem.series == UNNAMED_DEVICE else problem.series
@@ -136,7 +145,7 @@ def fit(
     if out is not None:
         file_suffix(out)
     check_figure_file(figure)
-    chosen = law.model.value if law.model else model_for(samples)
+    chosen = law.model.value if law.model else model_for(samples, rename=law.names)
     fits = law.fits(samples, chosen)
     unwritten: ModelProblem | None = None
     if out is not None:

@@ -17,6 +17,7 @@ from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, median
+from types import MappingProxyType
 
 from routecast.errors import FileProblem, Problem
 from routecast.load.series import SeriesTable, SeriesUnit, shortened
@@ -28,7 +29,7 @@ from routecast.load.series.times import parse_times, timeline
 from routecast.power._load_samples import LoadSample
 from routecast.quantity import format_bps
 from routecast.quantity.schema import field, value
-from routecast.quantity.table_file import read_table_text
+from routecast.quantity.table_file import read_table_text, rename_heads
 
 __all__ = ["PowerOverTime", "read_power_over_time"]
 
@@ -69,10 +70,11 @@ class PowerOverTime:
         return not math.isnan(self.samples[0].load_ratio)
 
 
-def read_power_over_time(path: str | Path) -> PowerOverTime | None:
+def read_power_over_time(path: str | Path, *, rename: Mapping[str, str] = MappingProxyType({})) -> PowerOverTime | None:
     """Read a file of energy or power over time, None if it is a table of samples of another kind.
 
-    Raises FileProblem: the file is of a monitoring tool or has energy, and its power cannot be known.
+    ``rename``: names of columns for the heads of a table that are called otherwise. Raises FileProblem: the file is of
+    a monitoring tool or has energy, and its power cannot be known; or it has no head that is to be renamed.
     """
     file = Path(path)
     if not file.is_file() or file.suffix.lower() in {".yml", ".yaml", ".parquet", ".pq"}:
@@ -84,6 +86,8 @@ def read_power_over_time(path: str | Path) -> PowerOverTime | None:
     except FileProblem:  # the reader of tables of samples names its faults
         return None
     table = _of_machine(table)
+    if rename:
+        table = replace(table, names=tuple(rename_heads([list(table.names)], rename, name=str(path))[0]))
     energy, power = energy_columns(table)
     names = {name.lower() for name in table.names}
     is_timed = any(_CLOCK_NAMES.search(name) or is_time_title(name) for name in table.names)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from routecast.errors import FileProblem, Problem
 from routecast.power.csv_file import UNNAMED_DEVICE, CsvFile, read_csv, watts
@@ -43,15 +44,18 @@ class LoadSample:
     cores: int | None = None
 
 
-def read_load_samples(path: str | Path) -> dict[str, tuple[LoadSample, ...]]:
+def read_load_samples(
+    path: str | Path, *, rename: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, tuple[LoadSample, ...]]:
     """Read samples of power over load by device, in the order of the file.
 
     A row holds either one sample, with the columns of :data:`COLUMNS`, or one server, with watts at percents of its
-    load in the columns ``w_0``, ``w_10``, …, as in tables of SPECpower_ssj2008 results.
+    load in the columns ``w_0``, ``w_10``, …, as in tables of SPECpower_ssj2008 results. ``rename``: as in
+    :func:`routecast.power.csv_file.read_csv`.
 
     Raises FileProblem: it lists every fault with its row and column, or the missing and the present columns.
     """
-    file = read_csv(path, kind="table of power samples")
+    file = read_csv(path, kind="table of power samples", rename=rename)
     wide = {column: float(match[1]) / 100.0 for column in file.columns if (match := _PERCENT_COLUMN.fullmatch(column))}
     if wide:
         samples = _server_samples(file, wide)

@@ -10,12 +10,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from routecast.errors import FileProblem, Problem
 from routecast.power.port import Equipped, PortsInUse
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.schema import value
-from routecast.quantity.table_file import csv_cells, read_table_text
+from routecast.quantity.table_file import csv_cells, read_table_text, rename_heads
 
 __all__ = ["COLUMNS", "UNNAMED_DEVICE", "CsvFile", "CsvRow", "PortSample", "read_csv", "read_port_samples", "watts"]
 
@@ -54,7 +55,9 @@ class PortSample:
     samples: int = 1
 
 
-def read_port_samples(path: str | Path) -> dict[str, tuple[PortSample, ...]]:
+def read_port_samples(
+    path: str | Path, *, rename: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, tuple[PortSample, ...]]:
     """Read samples by device, in the order of the file.
 
     The file has either plain columns (:data:`COLUMNS`), or the columns ``device, path, n, mean_w``, where ``path``
@@ -63,16 +66,19 @@ def read_port_samples(path: str | Path) -> dict[str, tuple[PortSample, ...]]:
     ``PORT/TRX/trx/SPEED/K`` (K ports up), ``PORT/TRX/snake-test/SPEED/K/BYTES/GBPS`` (one stream of GBPS through K
     ports one after another, packets with BYTES of payload). In ``switch``, ``port``, ``trx`` and ``snake-test`` all
     transceivers are plugged in: as many as in any experiment of the class. NetPowerBench's own ``power_data.yml`` is
-    read as such a table.
+    read as such a table. ``rename``: as in :func:`read_csv`.
 
     Raises FileProblem: it lists every fault with its row and column, or the missing and the present columns.
     """
     if Path(path).suffix.lower() in {".yml", ".yaml"}:
         from routecast.power._netpowerbench import read_power_data
 
+        if rename:
+            message = "is NetPowerBench's YAML, which has no heads to rename: leave out --rename"
+            raise FileProblem(str(path), [Problem("", message)])
         file = read_power_data(path)
     else:
-        file = read_csv(path, kind="table of port power samples")
+        file = read_csv(path, kind="table of port power samples", rename=rename)
     if "path" in file.columns:
         file.require(["device", "path", "mean_w"])
         samples = _experiment_samples(file)
@@ -286,11 +292,12 @@ class CsvFile:
             raise FileProblem(self.path, problems[:_MAX_FAULTS] + rest)
 
 
-def read_csv(path: str | Path, *, kind: str) -> CsvFile:
+def read_csv(path: str | Path, *, kind: str, rename: Mapping[str, str] = MappingProxyType({})) -> CsvFile:
     """Read a CSV file with a header; empty lines and those that start with ``#`` are skipped.
 
-    Commas, semicolons or tabs separate the cells; see :mod:`routecast.quantity.table_file`. Raises FileProblem: the
-    file cannot be read, is empty, or a row has more or fewer cells than the header.
+    Commas, semicolons or tabs separate the cells; see :mod:`routecast.quantity.table_file`. ``rename``: names of
+    columns for the heads of a table that are called otherwise. Raises FileProblem: the file cannot be read, is empty, a
+    row has more or fewer cells than the header, or there is no head that is to be renamed.
     """
     text = read_table_text(Path(path), kind=kind, max_file_bytes=100_000_000)
     header: tuple[str, ...] = ()
@@ -299,7 +306,7 @@ def read_csv(path: str | Path, *, kind: str) -> CsvFile:
         if not any(cell.strip() for cell in cells) or cells[0].lstrip().startswith("#"):
             continue
         if not header:
-            header = tuple(cell.strip() for cell in cells)
+            header = tuple(rename_heads([[cell.strip() for cell in cells]], rename, name=str(path))[0])
         elif len(cells) != len(header):
             message = f"has {len(cells)} cells, the header {len(header)}"
             problems.append(Problem(f"row {number}", message))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -365,16 +366,16 @@ def error_document(error_ratio: Iterable[float]) -> object:
     )
 
 
-def model_for(path: str | Path) -> FitModel:
+def model_for(path: str | Path, *, rename: Mapping[str, str] = MappingProxyType({})) -> FitModel:
     """Return the model that the columns of a file of samples suggest.
 
-    Raises FileProblem: the file cannot be read.
+    ``rename``: as in :func:`fit_file`. Raises FileProblem: the file cannot be read.
     """
     if Path(path).suffix.lower() in {".yml", ".yaml"}:
         return "port"
-    if read_power_over_time(path) is not None:
+    if read_power_over_time(path, rename=rename) is not None:
         return "linear"
-    columns = set(read_csv(path, kind="table of power samples").columns)
+    columns = set(read_csv(path, kind="table of power samples", rename=rename).columns)
     if columns & {"path", "class", "plugged", "enabled", "up", "passed_bps"}:
         return "port"
     if {"rate_pps", "frequency_hz"} <= columns:
@@ -392,6 +393,7 @@ def fit_file(
     form: FormKind = "published",
     cores: int | None = None,
     scope: str | None = None,
+    rename: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[DeviceFit, ...]:
     """Fit every device of a file of samples, or one of them.
 
@@ -407,6 +409,8 @@ def fit_file(
         As in :func:`~routecast.power.load_fit.fit_load` and :func:`~routecast.power.fits.fit_router`.
     scope : str or None
         Part that the watts cover; None for ``"wall"`` with ports and ``"server"`` with other models.
+    rename : mapping of str to str
+        Names of columns for the heads of a table that are called otherwise.
 
     Raises
     ------
@@ -416,17 +420,20 @@ def fit_file(
         There is no such device, or its samples do not determine the model.
     """
     if model == "port":
-        by_device = read_port_samples(path)
+        by_device = read_port_samples(path, rename=rename)
         if points is not None:
             raise FitProblem("", "a port model has no loads to fit (points): it leaves samples out in turn")
         return tuple(
             _device_fit_of_ports(name, by_device[name], scope or "wall")
             for name in _chosen_devices(device, list(by_device))
         )
-    over_time = read_power_over_time(path)
+    over_time = read_power_over_time(path, rename=rename)
     if over_time is not None and (model == "linear" or not over_time.has_load):
         return (_fit_over_time(over_time, model, scope),)
-    samples_by_device = {UNNAMED_DEVICE: over_time.samples} if over_time is not None else read_load_samples(path)
+    if over_time is not None:
+        samples_by_device = {UNNAMED_DEVICE: over_time.samples}
+    else:
+        samples_by_device = read_load_samples(path, rename=rename)
     fits = []
     for name in _chosen_devices(device, list(samples_by_device)):
         samples = samples_by_device[name]
