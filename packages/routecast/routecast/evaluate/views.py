@@ -252,7 +252,9 @@ def _interval(trial: Trial, field: str) -> str:
     if field not in trial.interval:
         return ""
     low, high = trial.interval[field]
-    return f" (95 %: {format_pps(low)} to {format_pps(high)})"
+    # The bounds of a closed form are those of its error, no confidence interval.
+    of = "" if trial.evaluator == "solve" else "95 %: "
+    return f" ({of}{format_pps(low)} to {format_pps(high)})"
 
 
 def _loss(trial: Trial) -> str:

@@ -36,6 +36,8 @@ BURSTS_LEFT_OUT = "the losses of such bursts are left out"
 _FULL = 1.0 - 1e-9
 _SURE = 1.0 - 1e-9
 _NEVER = 1e-9
+_NOTABLE_RANGE = 0.005
+"""Least range of the forwarded rate that is stated, of the rate."""
 
 
 def resources_of(fluid: Fluid, *, forwarded_pps: float = 0.0) -> tuple[tuple[Resource, ...], Bottleneck]:
@@ -541,7 +543,7 @@ class Solve:
             power=power_of(self.model, energy_j, duration_s=duration_s, forwarded_pps=forwarded_pps, l2_bps=l2_bps),
             activity=activity_of(fluid, answer),
             queue_frames=answer.queue_frames,
-            interval=_interval(answer, certain_pps / offered_pps),
+            interval=_interval(answer, certain_pps / offered_pps, forwarded_pps, mean_bytes),
             notes=tuple(dict.fromkeys(notes)),
         )
 
@@ -572,9 +574,17 @@ def _note_on_chance(answer: DelayAnswer, least: float) -> str:
     )
 
 
-def _interval(answer: DelayAnswer, loss_ratio: float) -> dict[str, tuple[float, float]]:
-    """Return the bounds of loss and latency from the known error of the formulas."""
+def _interval(
+    answer: DelayAnswer, loss_ratio: float, forwarded_pps: float, mean_bytes: float
+) -> dict[str, tuple[float, float]]:
+    """Return the bounds of loss, rates and latency from the known error of the formulas."""
     interval = {}
+    low_pps, high_pps = answer.forwarded_range_pps
+    if high_pps - low_pps > _NOTABLE_RANGE * forwarded_pps:
+        low_pps, high_pps = min(low_pps, forwarded_pps), max(high_pps, forwarded_pps)
+        interval["forwarded_pps"] = (low_pps, high_pps)
+        for name, frame_bytes in (("l1_bps", mean_bytes + WIRE_OVERHEAD_BYTES), ("l2_bps", mean_bytes)):
+            interval[name] = (8.0 * frame_bytes * low_pps, 8.0 * frame_bytes * high_pps)
     error = answer.loss_error_ratio
     if not answer.loss_unknown and error + answer.chance_loss_ratio > _NEVER:
         interval["loss_ratio"] = (max(loss_ratio - error, 0.0), min(loss_ratio + error + answer.chance_loss_ratio, 1.0))

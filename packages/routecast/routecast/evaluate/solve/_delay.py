@@ -345,6 +345,10 @@ class DelayAnswer:
         "Bounds of the error of the mean latency, below and above, s", default=(0.0, 0.0)
     )
     loss_error_ratio: float = field("Bound of the error of the loss ratio by overload, where known", default=0.0)
+    forwarded_range_pps: tuple[float, float] = field(
+        "Bounds of the forwarded rate where frames are inside at the end, frames/s; NaN where not computed",
+        default=(math.nan, math.nan),
+    )
     chance_loss_ratio: float = field("Upper bound of the loss by chance, where known", default=0.0)
     middle_loss_ratio: float = field(
         "Part of the loss by chance that the loss ratio states, where notable", default=0.0

@@ -18,6 +18,7 @@ slowest queues, of the fastest ones with their own room, or of slow windows behi
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,17 +26,24 @@ from numpy.typing import NDArray
 
 from routecast.evaluate.solve._delay import DelayAnswer
 from routecast.evaluate.solve._moderation import noticed_at
+from routecast.evaluate.solve._recorded_routes import GOLDEN_RATIO
 from routecast.evaluate.solve._recorded_stations import (
     SURE,
     Course,
     RecordedStation,
     RecordedStations,
+    completion_scv,
     interruption_s,
     is_own,
+    is_random,
 )
+from routecast.evaluate.solve._recorded_switches import Switches
 from routecast.evaluate.solve._recorded_turns import serve_in_turns, turns_of
+from routecast.evaluate.solve._recorded_wakes import Visit, starts_ratios
+from routecast.evaluate.solve._recorded_windows import follow, paths_of
 from routecast.evaluate.solve._recording import CHUNK_FRAMES, NOTABLE, PS, Floats, Instants, Numbers, Recording
 from routecast.evaluate.solve._repeated_bursts import recorded_bursts
+from routecast.evaluate.solve._scheduling_shares import Component
 from routecast.evaluate.solve._unknown_shares import Absences, absences_of
 from routecast.evaluate.solve.fluid import MEAN_BATCHES, Fluid
 from routecast.evaluate.trial import Delay
@@ -70,9 +78,11 @@ def pass_recorded(fluid: Fluid, overloaded: Fluid | None) -> tuple[Fluid, DelayA
         if number:
             contention.note()
         likely.run()
-    losses, by_chance = [likely.loss_ratio], math.inf
+        if number in {1, _ROUNDS - 1} or not contention.pools:
+            likely.count_starts()
+    losses, passed, by_chance = [likely.loss_ratio], [likely.passed_frames], math.inf
     if bounded:
-        contention.note()
+        contention.note(is_bound=True)
         courses = [Course(extra=-1.0), Course(extra=1.0)]
         if any(before[index] & bounded.keys() for index in bounded):
             courses.append(Course(extra=-1.0, is_pooled=True))
@@ -80,57 +90,90 @@ def pass_recorded(fluid: Fluid, overloaded: Fluid | None) -> tuple[Fluid, DelayA
             bound = _Passage(fluid, recording, absences, overloaded, course)
             bound.contention.factors = contention.factors
             bound.run()
-            bound.contention.note()
+            bound.contention.note(is_bound=True)
             losses.append(bound.loss_ratio + bound.added_by_chance_ratio)
+            passed.append(bound.passed_frames)
             if number == 1:
                 by_chance = _chance_frames(likely, bound) / max(likely.offered, 1)
                 # Where a window loses frames, it loses most if those before it delay none.
                 depths = sorted(bound.stations.losing_depths(bound.lost))
                 courses += [Course(extra=1.0, slow_from=depth) for depth in depths if depth > 0]
-    return _with_work(fluid, likely), _answer(fluid, likely, losses, by_chance)
+    by_services = _passed_by_chance(likely)
+    passed_range = min(passed) - by_services, min(max(passed) + by_services, likely.offered)
+    return _with_work(fluid, likely), _answer(fluid, likely, losses, by_chance, passed_range)
 
 
 class _Contention:
     """Services at pools with contention, and how much longer each takes.
 
     ``factors``: by task unit, the contention of each frame's service; ``services``: by task unit of a pool with
-    contention, frames, starts and ends of its services.
+    contention, frames, starts and ends of its services, and when each would end without other work of its units.
     """
 
     def __init__(self, fluid: Fluid, count: int) -> None:
         self._fluid, self._count = fluid, count
         self.pools = [pool for pool in fluid.model.pools if not pool.contention.is_none]
         self.factors: dict[int, Floats] = {}
-        self.services: dict[int, tuple[Numbers, Instants, Instants]] = {}
+        self.services: dict[int, tuple[Numbers, Instants, Instants, Instants]] = {}
+        self.starting_units: dict[tuple[int, ...], float] = {}
+        """By the units of a component: how many are at work for starts of threads, on average."""
 
     def factors_of(self, index: int) -> Floats | float:
         """Return the contention of the services of a task unit: one for all frames, or by frame."""
         return self.factors.get(index, float(self._fluid.factor[index]))
+
+    def mean_factor(self, index: int) -> float:
+        """Return the mean contention of the services of a task unit."""
+        factors = self.factors.get(index)
+        if factors is None or not self.services.get(index) or not len(self.services[index][0]):
+            return float(self._fluid.factor[index])
+        return float(factors[self.services[index][0]].mean())
 
     def concerns(self, index: int) -> bool:
         """Whether a task unit uses a pool with contention."""
         names = {pool.name for pool in self.pools}
         return any(part.pool.name in names for part, _ in self._fluid.uses[index])
 
-    def note(self) -> None:
-        """Take the contention of each service from the units that are busy as it begins."""
+    def note(self, *, is_bound: bool = False) -> None:
+        """Take the contention of each service from the units that are busy as it begins.
+
+        ``is_bound``: for the courses that bound the loss, services that take turns at a unit all keep one busy.
+        """
         for pool in self.pools:
-            users = [
-                index
-                for index in self.services
-                if any(part.pool.name == pool.name for part, _ in self._fluid.uses[index])
+            parts = [part for part in self._fluid.components if part.pool.name == pool.name]
+            users = [[index for index, _ in part.members if index in self.services] for part in parts]
+            running = [
+                (part, *self._begun_and_ended(members, is_bound=is_bound))
+                for part, members in zip(parts, users, strict=True)
+                if members
             ]
-            if not users:
-                continue
-            begun = np.sort(np.concatenate([self.services[index][1] for index in users]))
-            ended = np.sort(np.concatenate([self.services[index][2] for index in users]))
             table = np.array([pool.contention.factor(float(busy)) for busy in range(pool.units + 1)])
-            for index in users:
-                frames, starts, _ = self.services[index]
-                busy = np.searchsorted(begun, starts, side="right") - np.searchsorted(ended, starts, side="right")
+            for index in {index for members in users for index in members}:
+                frames, starts, _, _ = self.services[index]
+                busy = np.zeros(len(starts))
+                for part, begun, ended in running:
+                    at_once = np.searchsorted(begun, starts, side="right") - np.searchsorted(
+                        ended, starts, side="right"
+                    )
+                    units = len(part.units)
+                    busy += at_once if is_bound else np.minimum(at_once, units) + self._starting(part, at_once, index)
                 if index not in self.factors:
                     self.factors[index] = np.full(self._count, float(self._fluid.factor[index]))
-                self.factors[index][frames] = table[np.clip(busy, 1, pool.units)]
+                self.factors[index][frames] = np.interp(np.clip(busy, 1, pool.units), np.arange(len(table)), table)
+
+    def _starting(self, part: Component, at_once: NDArray[np.intp], index: int) -> Floats:
+        """Return the mean number of units of a component that are at work for starts while they serve no frame."""
+        starting = min(self.starting_units.get(part.units, 0.0), len(part.units))
+        idle_units = len(part.units) - np.minimum(at_once, len(part.units))
+        if starting <= 0.0 or any(member == index for member, _ in part.members):
+            return np.zeros(len(at_once))
+        mean_idle_units = max(float(idle_units.mean()), starting)
+        return idle_units * (starting / mean_idle_units)
+
+    def _begun_and_ended(self, members: Sequence[int], *, is_bound: bool) -> tuple[Instants, Instants]:
+        """Return the starts and the ends of the services of some task units, each in order."""
+        begun, ended = (np.concatenate([self.services[index][at] for index in members]) for at in (1, 3 - is_bound))
+        return np.sort(begun), np.sort(ended)
 
 
 class _Queue:
@@ -174,6 +217,7 @@ class _Passage:
         self.stream_of_flow = _streams(fluid)
         self.ingress_of_flow = np.array([flow.ingress for flow in fluid.load.flows.flows])
         self.turns = turns_of(fluid, len(recording))
+        self.paths = paths_of(fluid, is_repeated=recording.is_repeated) if course.extra == 0.0 else None
         self.reset()
 
     def reset(self) -> None:
@@ -190,11 +234,16 @@ class _Passage:
         self.wait_s: dict[int, float] = {}
         self.held_s: dict[int, float] = {}
         """By task unit where a window begins: the time that its frames are inside."""
+        self.inside_s: dict[int, float] = {}
+        """By such a task unit: the mean time that a frame is inside, from the first frames."""
         self.contention.services.clear()
+        self.switches = Switches(self.fluid, recording=self.recording)
         self.released: dict[int, float] = {}
         """By node: bound of the frames lost because random stations before it release theirs together."""
-        self.wakes_ratio: dict[int, float] = {}
-        """By thread: how often its frames wake it, of the wakes of the fluid state."""
+        self.visits: list[Visit] = []
+        """Visits of frames at threads in the likely course."""
+        self.starts_ratio: dict[int, float] = {}
+        """By thread: the time that its starts take, of that in the fluid state."""
         self.forwarded = np.zeros(len(self.trace), bool)
 
     def run(self) -> None:
@@ -204,6 +253,8 @@ class _Passage:
         for index in range(len(self.graph.tasks)):
             if self.turns is not None and index == self.turns.first and not self.stations.bounded:
                 self._serve_in_turns()
+            if self.paths is not None and index == self.paths.first:
+                self._follow_windows()
             if index in self.pending:
                 self._serve(index, self._arriving(index))
         for number, port in enumerate(self.fluid.model.ports):
@@ -254,7 +305,7 @@ class _Passage:
     def _serve(self, index: int, frames: Numbers) -> None:
         station = self.stations.station(index, self.at[frames])
         if self.fluid.steady is not None and self.course.extra == 0.0:
-            self._note_wakes(index, frames)
+            self.visits.append(Visit(index, frames, self.at[frames]))
         if station.wakeup_s is not None:
             self._route(index, self._poll(index, frames, station))
             return
@@ -290,6 +341,47 @@ class _Passage:
             self.at[np.fromiter(left_at.keys(), np.uint32)] = np.fromiter(left_at.values(), np.uint64)
         for node, parts in left.items():
             self.pending.setdefault(node, []).append(np.array(parts, np.uint32))
+
+    def _follow_windows(self) -> None:
+        """Follow the frames through the windows and what is between them, and pass them on.
+
+        Of a trace that is too long for that the first frames show how long each window is held.
+        """
+        paths, recording = self.paths, self.recording
+        assert paths is not None
+        coming = {node: np.concatenate(parts) for node, parts in self.pending.items() if node in paths}
+        # What comes after the end changes nothing before it.
+        coming = {node: frames[self.at[frames] < recording.end] for node, frames in coming.items()}
+        is_whole = sum(map(len, coming.values())) <= paths.most_frames
+        arrivals: list[tuple[int, int, int]] = []
+        for node, frames in coming.items():
+            arrivals += zip(self.at[frames].tolist(), frames.tolist(), [node] * len(frames), strict=True)
+        if is_whole:
+            for node in coming:
+                del self.pending[node]
+        else:
+            arrivals = sorted(arrivals)[: paths.most_frames]
+        followed = follow(paths, self.fluid, recording, arrivals, self._work_ps, self.stream_of_flow)
+        if not is_whole:
+            self.inside_s = {
+                door: held_ps / PS / followed.served[door]
+                for door, held_ps in followed.held_ps.items()
+                if followed.served[door]
+            }
+            return
+        self.entered |= followed.entered
+        self.served |= followed.served
+        self.lost |= followed.lost
+        self.work_s |= {index: work_ps / PS for index, work_ps in followed.work_ps.items()}
+        self.wait_s |= {index: wait_ps / PS for index, wait_ps in followed.wait_ps.items()}
+        self.held_s |= {door: held_ps / PS for door, held_ps in followed.held_ps.items()}
+        if followed.waits_ps:
+            waits_ps = np.fromiter(followed.waits_ps.values(), np.float64)
+            self.waited[np.fromiter(followed.waits_ps.keys(), np.uint32)] += waits_ps / PS
+        for node, parts in followed.left.items():
+            frames = np.array([frame for frame, _ in parts], np.uint32)
+            self.at[frames] = np.array([at for _, at in parts], np.uint64)
+            self.pending.setdefault(node, []).append(frames)
 
     def _work_ps(self, index: int) -> list[int]:
         """Return the services of a task unit whose frames alone decide its course, by frame size, ps."""
@@ -346,12 +438,17 @@ class _Passage:
                 waits_s = (starts - at).astype(np.float64) / PS
                 self.waited[chunk] += waits_s
                 self.wait_s[node] += float(waits_s[recording.counts(starts)].sum())
+                if wire_ps is None and self.switches.concern(node):
+                    self.switches.note(node, starts, waits_s, work)
                 work_s += self._counted_s(starts, ends)
             if inside is not None and self.course.extra == 0.0:
                 entered, latest = inside.entries(at, starts, latest)
                 left = np.clip(starts + np.uint64(round(inside.alone_s * PS)), recording.begin, recording.end)
                 held = left - np.clip(entered, recording.begin, recording.end)
-                self.held_s[node] = self.held_s.get(node, 0.0) + float(held.astype(np.float64).sum()) / PS
+                held_s = float(held.astype(np.float64).sum()) / PS
+                if node in self.inside_s:
+                    held_s = self.inside_s[node] * float(np.count_nonzero(recording.counts(entered)))
+                self.held_s[node] = self.held_s.get(node, 0.0) + held_s
             if wire_ps is not None:
                 # A frame leaves with its first bit (S9).
                 self.at[chunk] = starts
@@ -362,7 +459,7 @@ class _Passage:
             else:
                 self.at[chunk] = ends
             if wire_ps is None and self.contention.concerns(node):
-                services.append((starts, ends))
+                services.append((starts, ends, starts + np.rint(work / station.slower).astype(np.uint64)))
             kept_parts.append(chunk)
         self.work_s[node] = work_s / station.slower
         if self.course.extra > 0.0 and inside is None and not self.lost[node] and waited:
@@ -377,8 +474,8 @@ class _Passage:
         served = np.concatenate(kept_parts) if kept_parts else frames
         self.served[node] = len(served)
         if services:
-            starts_of, ends_of = zip(*services, strict=True)
-            self.contention.services[node] = (served, np.concatenate(starts_of), np.concatenate(ends_of))
+            starts, ends, own_ends = (np.concatenate(times) for times in zip(*services, strict=True))
+            self.contention.services[node] = (served, starts, ends, own_ends)
         return served
 
     def _poll(self, index: int, frames: Numbers, station: RecordedStation) -> Numbers:
@@ -422,50 +519,31 @@ class _Passage:
         self.at[frames] = ends[kept]
         self.served[index] = len(frames)
         if self.contention.concerns(index):
-            self.contention.services[index] = (frames, starts, self.at[frames])
+            self.contention.services[index] = (frames, starts, self.at[frames], self.at[frames])
         return frames
 
-    def _note_wakes(self, index: int, frames: Numbers) -> None:
-        """Count how often the frames that come to the first task unit of a thread wake it.
+    def count_starts(self) -> None:
+        """Follow the frames through the threads to learn what their starts take."""
+        if self.fluid.steady is not None:
+            factors = {visit.index: self.contention.mean_factor(visit.index) for visit in self.visits}
+            self.starts_ratio = starts_ratios(self.fluid, self.visits, self.recording, self.stream_of_flow, factors)
+            steady = self.fluid.steady
+            for part in self.fluid.components:
+                threads = {
+                    int(steady.machine.thread[steady.machine.propagation.position[index]]) for index, _ in part.members
+                }
+                self.contention.starting_units[part.units] = sum(
+                    self.starts_ratio.get(thread, 0.0) * float(steady.wakes.start[thread])
+                    for thread in threads
+                    if thread < len(steady.machine.threads)
+                )
 
-        A thread that wakes pays for a start and serves all that waits and comes meanwhile. The frames of a trace decide
-        how many that are; the fluid state knows only the mean of random gaps.
-        """
-        from routecast import _core  # the compiled part is loaded where it is used
-
-        steady = self.fluid.steady
-        assert steady is not None
-        machine = steady.machine
-        node = int(machine.propagation.position[index])
-        thread = int(machine.thread[node])
-        if thread >= len(machine.threads) or thread in self.wakes_ratio or not len(frames):
-            return
-        wakes_per_s, start = float(steady.wakes.per_s[thread]), float(steady.wakes.start[thread])
-        arriving = float(steady.node_rates.served[node])
-        if wakes_per_s <= 0.0 or start <= 0.0 or arriving <= 0.0:
-            return
-        nodes = list(machine.threads[thread].tasks)
-        frame_s = float((steady.node_rates.served * steady.work_s)[nodes].sum()) / arriving
-        at, wakes = self.at[frames], []
-        for until in (self.recording.begin, self.recording.end):
-            _, _, _, count = _core.polled_starts(
-                at.tobytes(),
-                np.full(len(at), round(frame_s * PS), np.uint64).tobytes(),
-                len(at),
-                int(until),
-                (len(at), round(start / wakes_per_s * PS), 0, round(float(machine.moderation_s[thread]) * PS), 0, 0),
-                exhaustive=True,
-                sleep_ps=[],
-            )
-            wakes.append(count if until else 0)
-        self.wakes_ratio[thread] = (wakes[1] - wakes[0]) / self.recording.duration_s / wakes_per_s
-
-    def wakes_ratio_of(self, index: int) -> float | None:
-        """Return how often the thread of a task unit wakes, of the wakes of the fluid state; None if not counted."""
+    def starts_ratio_of(self, index: int) -> float | None:
+        """Return the time of the starts of a task unit's thread, of that in the fluid state; None if not counted."""
         if self.fluid.steady is None:
             return None
         machine = self.fluid.steady.machine
-        return self.wakes_ratio.get(int(machine.thread[machine.propagation.position[index]]))
+        return self.starts_ratio.get(int(machine.thread[machine.propagation.position[index]]))
 
     def _route(self, index: int, frames: Numbers) -> None:
         """Send the served frames to the next nodes, those of divided streams in turn."""
@@ -480,11 +558,11 @@ class _Passage:
                 self.pending.setdefault(node, []).append(frames if is_all else frames[(share == 1.0)[flow]])
             return
         whole = [(node, share[flow]) for node, share in by_flow]
-        # Multiples of the golden ratio spread evenly over any shares; equal shares take exact turns.
+        # Equal shares take exact turns.
         shares = np.stack([share for _, share in whole])
         places = np.arange(len(frames))
         equal = len(edges) * shares.max() <= 1.0 + 1e-9
-        at = (places % len(edges) + 0.5) / len(edges) if equal else (0.5 + places * 0.6180339887498949) % 1.0
+        at = (places % len(edges) + 0.5) / len(edges) if equal else (0.5 + places * GOLDEN_RATIO) % 1.0
         chosen = np.minimum((np.cumsum(shares, axis=0) <= at).sum(axis=0), len(edges) - 1)
         for number, (node, _) in enumerate(whole):
             self.pending.setdefault(node, []).append(frames[chosen == number])
@@ -494,6 +572,11 @@ class _Passage:
         """Bound of the share of frames that are lost by chance beside those of this course."""
         frames = sum(self.stations.added_by_chance.values()) + sum(self.released.values())
         return min(frames / max(len(self.trace), 1), 1.0)
+
+    @property
+    def passed_frames(self) -> int:
+        """Frames that left by the end."""
+        return int(np.count_nonzero(self.forwarded))
 
     @property
     def loss_ratio(self) -> float:
@@ -525,6 +608,27 @@ def _chance_frames(likely: _Passage, slowest: _Passage) -> float:
                 away_s = SURE * math.sqrt(expected * interruptions.duration.second_moment_s2)
                 frames += (away_s + interruption_s(likely.fluid, index)) / service_s
     return frames
+
+
+def _passed_by_chance(likely: _Passage) -> float:
+    """Return how many more or fewer frames may have passed by the end because services are random.
+
+    A server that is busy all along has served ``n ± 3·sqrt(c²·n)`` frames, for services of squared variation c² (the
+    counts of a renewal process); one that another keeps waiting has the variation of both. It has been busy since the
+    router was empty last.
+    """
+    random = [index for index in likely.stations.bounded if index in likely.served and is_random(likely.fluid, index)]
+    inside = likely.offered - likely.passed_frames - sum(likely.lost.values())
+    if not random or inside <= 0:
+        return 0.0
+    served = np.flatnonzero((likely.at > likely.arrived) & likely.recording.counts(likely.arrived))
+    served = served[np.argsort(likely.arrived[served], kind="stable")]
+    left = np.maximum.accumulate(likely.at[served])
+    empty = np.flatnonzero(left[:-1] <= likely.arrived[served[1:]])
+    since = likely.arrived[served[empty[-1] + 1]] if len(empty) else np.uint64(0)
+    frames = int(np.count_nonzero(likely.forwarded & (likely.arrived >= since)))
+    scv = sum(sorted(completion_scv(likely.fluid, index) for index in random)[-2:])
+    return min(SURE * math.sqrt(scv * frames), float(max(frames, inside)))
 
 
 def _most_waiting(at: Instants, starts: Instants) -> int:
@@ -562,18 +666,21 @@ def _with_work(fluid: Fluid, passage: _Passage) -> Fluid:
             units = work * need.units
             if index in passage.stations.bounded and expected > 0.0 and _pays_for_starts(fluid, index):
                 # Interrupts and batches cost what the fluid state says; a queue knows only its frames.
-                units, wakes_ratio = float(fluid.busy_units[need.pool][index]), passage.wakes_ratio_of(index)
+                units, starts_ratio = float(fluid.busy_units[need.pool][index]), passage.starts_ratio_of(index)
                 starts = max(units - expected * need.units, 0.0)
-                if wakes_ratio is not None:
-                    units = work * need.units + starts * wakes_ratio
+                if starts_ratio is not None:
+                    units = work * need.units + starts * starts_ratio
                 else:
                     units *= work / expected
             if index in passage.held_s:
                 units = passage.held_s[index] / passage.recording.duration_s * need.units
+            switches_s = passage.switches.taken_s(index)
+            if switches_s is not None:
+                units = (work + switches_s / passage.recording.duration_s) * need.units
             busy[need.pool][index] = min(units, float(fluid.model.pool(need.pool).units))
     polling = np.array([task.activation.kind == "polling" for task in fluid.graph.tasks])
     active = {name: np.where(polling, units, busy[name]) for name, units in fluid.active_units.items()}
-    notes = tuple(note for note in fluid.notes if note != MEAN_BATCHES) if passage.wakes_ratio else fluid.notes
+    notes = tuple(note for note in fluid.notes if note != MEAN_BATCHES) if passage.starts_ratio else fluid.notes
     return replace(fluid, busy_units=busy, active_units=active, notes=notes)
 
 
@@ -586,7 +693,9 @@ def _pays_for_starts(fluid: Fluid, index: int) -> bool:
     return not is_dedicated or by_start_s > 0.0 or bool(cost.sleep_states)
 
 
-def _answer(fluid: Fluid, likely: _Passage, losses: list[float], by_chance: float) -> DelayAnswer:
+def _answer(
+    fluid: Fluid, likely: _Passage, losses: list[float], by_chance: float, passed_range: tuple[float, float]
+) -> DelayAnswer:
     names = [task.name for task in fluid.graph.tasks] + [f"{port.name} out" for port in fluid.model.ports]
     per_s = 1.0 / likely.recording.duration_s
     drops = {names[node]: count * per_s for node, count in sorted(likely.lost.items()) if count}
@@ -608,15 +717,17 @@ def _answer(fluid: Fluid, likely: _Passage, losses: list[float], by_chance: floa
         index, why = next(iter(likely.stations.bounded.items()))
         what = "the bursts lose" if likely.recording.is_repeated else "the trace loses"
         reason = f'"{names[index]}" {why}, and {what} between {low:.1%} and {high:.1%}'
+    if likely.recording.is_repeated:
+        passed_range = (likely.offered * (1.0 - high), likely.offered * (1.0 - low))
     sizes = likely.trace.frame_bytes[likely.forwarded]
     latency, waiting = (None, None) if likely.stations.bounded else _delays(likely)
     notes = [*likely.trace.notes]
-    if likely.held_s:
+    if likely.held_s and likely.paths is None:
         notes.append(
             "threads and buffers of windows are held as by frames that follow each other; frames that come at once, "
             "from several ports, hold them longer"
         )
-    if likely.wakes_ratio:
+    if likely.starts_ratio:
         notes.append("threads wake as often as the frames of the trace would wake each of them alone, an approximation")
     if likely.stations.bounded:
         index, why = next(iter(likely.stations.bounded.items()))
@@ -632,6 +743,7 @@ def _answer(fluid: Fluid, likely: _Passage, losses: list[float], by_chance: floa
         queue_frames={names[node]: wait_s * per_s for node, wait_s in likely.wait_s.items() if node < len(work)},
         notes=tuple(notes),
         loss_unknown=reason,
+        forwarded_range_pps=(max(passed_range[0], 0.0) * per_s, passed_range[1] * per_s),
         loss_error_ratio=max(losses[0] - low, high - losses[0]) if len(losses) > 1 else 0.0,
         possible_losses=tuple(names[index] for index in likely.stations.bounded) if high - low > NOTABLE else (),
     )
