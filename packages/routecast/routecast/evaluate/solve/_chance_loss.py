@@ -16,12 +16,18 @@ from routecast.evaluate.solve.fluid import Fluid
 
 if TYPE_CHECKING:
     from routecast.evaluate.solve._absence_loss import AbsenceLoss
+    from routecast.evaluate.solve._on_off_loss import Bursts
 
 MAX_CHANCE_LOSS = 5e-3
 """Greatest loss by chance with which a loss by overload counts as known, and a latency is given."""
 _MAX_RANGE, _MAX_RANGE_BURSTS = 2e-2, 8e-2
 """Greatest loss by chance with which the loss counts as known where nothing is overloaded, as a share of the frames;
 the second with mixed sizes or bursts. The answer states it."""
+BURSTS_ERROR = 2.5e-2
+"""Error of a loss that on-off bursts cause at one server against the simulator's, as a share of the frames
+(``benches/fuzz_models.py``)."""
+_MAX_CONTENTION_RANGE = 3e-2
+"""Greatest range by contention and polls with which such a loss counts as known: with the error ±4 % of the frames."""
 _Before = Mapping[int, tuple[float, ArrivalProcess, ServiceMix]]
 _CAUTION, _MAX_SERVICE_SCV, _LEAST_SCV = 2.0, 2.0, 0.25
 _SPLITS = (0.15, 0.3, 0.5, 0.7, 0.85)
@@ -44,6 +50,7 @@ class ChanceLoss:
         is_smooth = fluid.load.frames.is_fixed and fluid.load.arrivals.kind not in {"on_off", "bursts"}
         self._most = MAX_CHANCE_LOSS if is_overloaded else _MAX_RANGE if is_smooth else _MAX_RANGE_BURSTS
         self.ratio = 0.0
+        self._bursts_ratio = 0.0
         self.why_unknown = ""
         self.places: list[str] = []
 
@@ -76,8 +83,18 @@ class ChanceLoss:
         self.ratio += lost_ratio
         if lost_ratio > _NOTABLE_LOSS:
             self.places.append(place)
-        if self.ratio > self._most:
+        if self.ratio - self._bursts_ratio > self._most or (
+            self._bursts_ratio > 0.0 and self.ratio > max(_MAX_CONTENTION_RANGE, self._most)
+        ):
             self.why_unknown = self.why_unknown or why
+
+    def record_bursts(self, place: str, rate: float, bounds: tuple[float, float], why: str) -> None:
+        """Record the range of the loss of bursts at a task unit, of which the least is lost for sure."""
+        lost_ratio = (bounds[1] - bounds[0]) * rate / float(self._fluid.offered.sum())
+        self._bursts_ratio += lost_ratio
+        if self._bursts_ratio > _MAX_CONTENTION_RANGE:
+            self.why_unknown = self.why_unknown or why
+        self.record(place, rate, bounds[1] - bounds[0], why)
 
     def at_task_unit(
         self, index: int, rate: float, arriving: ArrivalProcess, mix: ServiceMix, room: float | None = None
@@ -156,14 +173,26 @@ class ChanceLoss:
                 least = min(least, fluctuation + losses.by_absence(index, rate, (1.0 - part) * room, scv))
         return least
 
-    def of_bursts(self, index: int, mix: ServiceMix, servers: int) -> float | None:
-        """Return the loss of an on-off load at a task unit with units of its own.
+    def of_bursts(
+        self, index: int, mix: ServiceMix, servers: int, lost_before: float = 0.0
+    ) -> tuple[float, float] | None:
+        """Return bounds of the loss of an on-off load at a task unit with units of its own.
 
-        None where stations on the way change the bursts, or where absences decide what is lost.
+        None where stations on the way change the bursts, or where absences without a law decide what is lost. Behind
+        one server of constant time the bursts come at its pace or undivided, and what it has lost already
+        (``lost_before``, a share of its arrivals) may be the very frames that would be lost here.
         """
         from routecast.evaluate.solve._on_off_loss import burst_loss, bursts_at
 
         bursts = bursts_at(self._fluid, index)
+        if servers == 1:
+            if bursts is not None:
+                return self._of_bursts_at_server(index, bursts, bursts, mix)
+            pace_pps = self._pace_before(index)
+            longer = bursts_at(self._fluid, index, undivided=True, pace_pps=pace_pps) if pace_pps > 0.0 else None
+            whole = bursts_at(self._fluid, index, undivided=True) if pace_pps > 0.0 else None
+            bounds = self._of_bursts_at_server(index, longer, whole, mix) if longer and whole else None
+            return bounds and (max(bounds[0] - lost_before, 0.0) / (1.0 - lost_before), bounds[1])
         if bursts is None:
             return None
         is_slowed = abs(float(self._fluid.factor[index]) - 1.0) > _KNOWN
@@ -171,7 +200,76 @@ class ChanceLoss:
             return None
         room = self._fluid.graph.tasks[index].queue_frames + servers
         loss = burst_loss(bursts, mix.mean_s, mix.squared_cv, servers, room)
-        return None if math.isnan(loss) else loss
+        return None if math.isnan(loss) else (loss, loss)
+
+    def _pace_before(self, index: int) -> float:
+        """Return the rate at which the one station before a task unit serves the frames of all ports; 0 for others."""
+        fluid, graph = self._fluid, self._fluid.graph
+        before = [station for station in graph.leading_to(index) if fluid.service_s[station] > 0.0]
+        if len(before) != 1:
+            return 0.0
+        (station,) = before
+        task, uses = graph.tasks[station], fluid.uses[station]
+        is_constant = task.service.squared_cv == 0.0 and abs(float(fluid.factor[station]) - 1.0) <= _KNOWN
+        if not is_constant or self._absence_loss.has_absences(station) or self._absence_loss.is_shared(station):
+            return 0.0
+        if self.absences.load[station] >= 1.0 or self.absences.polls_frames[station] > 1.0:
+            return 0.0
+        servers = min((len(part.units) // units for part, units in uses), default=task.parallel)
+        return 1.0 / float(fluid.service_s[station]) if servers == 1 else 0.0
+
+    def _of_bursts_at_server(
+        self, index: int, bursts: Bursts, whole: Bursts, mix: ServiceMix
+    ) -> tuple[float, float] | None:
+        """Return :meth:`of_bursts` for one server: between no contention and the greatest, and between its rooms.
+
+        A batch, or a gated poll, of b frames frees b places at once: what is inside when the queue is full for the
+        first time is between its own places and those of a batch more, less what the batch has served by then.
+        """
+        from routecast.evaluate.solve._burst_bounds import most_contention
+        from routecast.evaluate.solve._on_off_server import ServerPhases, Spread, burst_loss_of_server, fits_phases
+
+        fluid, task, cost = self._fluid, self._fluid.graph.tasks[index], self._fluid.costs[index]
+        if cost.sleep_states or cost.moderation_s > 0.0 or cost.batch_s > 0.0 or len(fluid.uses[index]) > 1:
+            return None
+        interruptions = fluid.model.pool(task.needs[0].pool).interruptions if task.needs else None
+        if interruptions is not None and task.needs[0].units > 1:
+            return None
+        pools = [part.pool for part, _ in fluid.uses[index]]
+        factor = float(fluid.factor[index])
+        bare_s = mix.mean_s / cost.stretch / factor
+        scv = replace(mix, scv=task.service.squared_cv, completion=None).squared_cv
+        wakeup, start_s = task.activation.wakeup, cost.interrupt_s
+        set_up_s = start_s + (wakeup.average_s if wakeup is not None else 0.0)
+        spread_s2 = wakeup.squared_cv * wakeup.average_s**2 if wakeup is not None else 0.0
+        stopped = interruptions.duration if interruptions is not None else None
+        fill_s = [task.queue_frames / pps for pps in (math.fsum(whole.on_pps), min(bursts.on_pps))]
+        laws = [law for law in (wakeup, stopped) if law is not None]
+        if not all(fits_phases(law, longer_s) for law in laws for longer_s in fill_s):
+            return None
+        served = ServerPhases(
+            service=Spread(mean_s=bare_s, scv=scv),
+            interruptions_hz=interruptions.rate_hz if interruptions is not None else 0.0,
+            interruption=Spread(
+                mean_s=stopped.average_s if stopped is not None else 0.0,
+                scv=stopped.squared_cv if stopped is not None else 0.0,
+            ),
+            set_up=Spread(mean_s=set_up_s, scv=spread_s2 / set_up_s**2 if set_up_s > 0.0 else 0.0),
+            linger_s=cost.linger_s,
+        )
+        least = min((pool.contention.least_factor(pool.units) for pool in pools), default=1.0)
+        most = max(map(most_contention, pools), default=1.0)
+        places = float(task.queue_frames)
+        roomier = places
+        if cost.batch_frames > 1 and not cost.exhaustive:
+            left = max(1.0 - 1.0 / (math.fsum(bursts.on_pps) * bare_s * least), 0.0)
+            roomier += min(cost.batch_frames, task.queue_frames) * left
+        slow, fast = (replace(served, service=Spread(mean_s=bare_s * x, scv=scv)) for x in (most, least))
+        high = burst_loss_of_server(whole, slow, places)
+        is_known = most == least and roomier == places and bursts == whole
+        low = high if is_known else burst_loss_of_server(bursts, fast, roomier)
+        # A faster server sleeps more often: with set-ups it may lose more.
+        return None if math.isnan(low + high) else (min(low, high), max(low, high))
 
     def _cautious_scv(self, arriving: ArrivalProcess) -> float:
         """Return the squared variation of gaps that :meth:`overflow` counts."""

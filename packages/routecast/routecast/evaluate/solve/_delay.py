@@ -34,7 +34,7 @@ from routecast.evaluate._queueing import (
 )
 from routecast.evaluate._server_vacations import DD1Interrupted, DD1SetUp, MG1SetUp, MixedTime, SetUpAdded
 from routecast.evaluate.solve._arrivals import ArrivalProcess, departures, entering_arrivals, merge, split
-from routecast.evaluate.solve._chance_loss import MAX_CHANCE_LOSS, ChanceLoss
+from routecast.evaluate.solve._chance_loss import BURSTS_ERROR, MAX_CHANCE_LOSS, ChanceLoss
 from routecast.evaluate.solve._cost import Cost, slowest_over_mean
 from routecast.evaluate.solve._limits import queue_in_window, window_notes
 from routecast.evaluate.solve._scheduling_shares import Component, served_at_once
@@ -110,7 +110,9 @@ def interrupted_queue(fluid: Fluid, index: int, station: Station, arriving: Arri
         interruptions=interruptions,
         room_frames=station.room - station.servers,
     )
-    return queue if queue.loss_ratio <= _RARE_LOSS else None
+    # Backlogs that overlap fill the queue together, which the loss of a single one does not count.
+    is_rare = queue.loss_ratio <= _RARE_LOSS and queue.waiting_tail(queue.room_frames / station.rate_pps) <= _RARE_LOSS
+    return queue if is_rare else None
 
 
 @value
@@ -169,6 +171,9 @@ def idle_times_straddle(station: Station, arriving: ArrivalProcess, cost: Cost) 
 def sleeping_queue(station: Station, queue: Queue, arriving: ArrivalProcess, set_up: SetUp) -> tuple[Queue | None, str]:
     """Return the queue of a server that sleeps, given the queue without sleep; or None and the reason."""
     if isinstance(queue, FullQueue) or station.load >= 1.0:
+        idle = 0.0 if isinstance(queue, FullQueue) else 1.0 - (1.0 - queue.loss_ratio) * station.load / station.servers
+        if idle * station.rate_pps * (set_up.sleep.average_s + set_up.work_s) > _RARE_LOSS:
+            return None, "is empty at times and then sleeps, although it is overloaded"
         return queue, "" if station.load > 1.0 else "is just full"
     if station.servers > 1:
         return None, "sleeps until a frame arrives and then works on several frames at once"
@@ -549,6 +554,8 @@ class _DelayComputation:
         self.notes: list[str] = []
         self.latency_unknown = ""
         self.chance = ChanceLoss(fluid)
+        self.of_bursts: set[int] = set()
+        """Task units whose loss is that of on-off bursts at one server."""
         self.interruptions_overflow = False
         """Whether interruptions overflow a queue, where two moments say little about the loss."""
         self.port_wait_s: dict[int, float] = {}
@@ -599,18 +606,17 @@ class _DelayComputation:
             queue, reason = self._queue(index, rate, arriving, served)
             if queue is None:
                 self.latency_unknown = self.latency_unknown or f'"{task.name}" {reason}'
-                of_bursts = None if _obstacle(fluid, index) else self.chance.of_bursts(index, mix, _units(fluid, index))
-                self.admitted[index] = 1.0 - of_bursts if of_bursts is not None else _fluid_ratio(fluid, index, rate)
+                of_bursts = None if _obstacle(fluid, index) else self._of_bursts(index, mix)
+                self.admitted[index] = 1.0 - of_bursts[0] if of_bursts is not None else _fluid_ratio(fluid, index, rate)
                 share_reason = self.unknown_shares[index] or _size_dependence(fluid, index, mix)
+                why = f'"{task.name}" {reason}{share_reason and f", {share_reason}"}'
                 if of_bursts is not None:
-                    loss_bound = 0.0
+                    self.chance.record_bursts(task.name, rate, of_bursts, why)
                 else:
                     loss_bound = 1.0 if share_reason else self.chance.at_task_unit(index, rate, arriving, mix)
-                if loss_bound > 0.0 and self.admitted[index] >= 1.0 and index in self.chance.fitting:
-                    loss_bound = 0.0
-                self.chance.record(
-                    task.name, rate, loss_bound, f'"{task.name}" {reason}{share_reason and f", {share_reason}"}'
-                )
+                    if loss_bound > 0.0 and self.admitted[index] >= 1.0 and index in self.chance.fitting:
+                        loss_bound = 0.0
+                    self.chance.record(task.name, rate, loss_bound, why)
             else:
                 self.queues[index] = self._polled(index, rate, queue, mix)
                 if isinstance(queue, MeanQueue):
@@ -620,9 +626,10 @@ class _DelayComputation:
                 )
                 self.admitted[index] = min(1.0 - queue.loss_ratio, 1.0)
                 if isinstance(queue, FullQueue):
-                    of_bursts = self.chance.of_bursts(index, mix, _units(fluid, index))
+                    of_bursts = self._of_bursts(index, mix)
                     if of_bursts is not None:
-                        self.admitted[index] = 1.0 - of_bursts
+                        self.admitted[index] = 1.0 - of_bursts[0]
+                        self.chance.record_bursts(task.name, rate, of_bursts, f'"{task.name}" gets long bursts')
                         why = f'"{task.name}" gets bursts that fill its queue at times only'
                         self.latency_unknown = self.latency_unknown or why
                     else:
@@ -647,6 +654,14 @@ class _DelayComputation:
                 self.arriving.setdefault(node, []).append(
                     split(departing, rate * share, share, fluid, index, node, fraction)
                 )
+
+    def _of_bursts(self, index: int, mix: ServiceMix) -> tuple[float, float] | None:
+        """Return bounds of the loss of on-off bursts at a task unit with units of its own; None where unknown."""
+        before = math.prod(float(self.admitted[station]) for station in self.graph.leading_to(index))
+        bounds = self.chance.of_bursts(index, mix, _units(self.fluid, index), 1.0 - before)
+        if bounds is not None:
+            self.of_bursts.add(index)
+        return bounds
 
     def _record_loss_of_shared_queue(self, index: int, rate: float, arriving: ArrivalProcess) -> None:
         """Record the possible loss of a task unit on shared units, whose frames wait in its own, finite queue.
@@ -855,6 +870,9 @@ class _DelayComputation:
         load = self.fluid.load
         is_smooth = load.frames.is_fixed and load.arrivals.kind != "on_off" and not self.interruptions_overflow
         error = _LOSS_ERROR if is_smooth else _LOSS_ERROR_BURSTS
+        lost = (self.rates.sum(axis=1) * (1.0 - self.admitted))[: self.graph.exit]
+        if self.of_bursts and set(np.flatnonzero(lost > _KNOWN * lost.sum()).tolist()) <= self.of_bursts:
+            error = BURSTS_ERROR
         return error * min(1.0, lost_ratio / _LOSS_ERROR)
 
     def _work_ratio(self, index: int) -> float:

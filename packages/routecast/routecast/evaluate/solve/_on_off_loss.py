@@ -25,11 +25,11 @@ from routecast.load.arrivals import Arrivals
 from routecast.load.offered import line_rate_pps
 from routecast.quantity.schema import field, value
 
-__all__ = ["Bursts", "burst_loss", "bursts_at"]
+__all__ = ["Bursts", "burst_loss", "bursts_at", "phases_of"]
 
 _MAX_LEVELS, _MAX_PIECES, _MIN_PIECES = 1024, 8.0, 0.25
 _MAX_PORTS, _MAX_DIFFERENT = 16, 4
-_SAME, _STEADY, _MIN_BURST_FRAMES = 1e-12, 1.001, 1.05
+_SAME, _STEADY, _MIN_BURST_FRAMES, _LEAST = 1e-12, 1.001, 1.05, 1e-6
 
 
 @value
@@ -47,10 +47,11 @@ def has_bursts(arrivals: Arrivals) -> bool:
     return arrivals.burst_frames >= _MIN_BURST_FRAMES and arrivals.peak_ratio > _STEADY
 
 
-def bursts_at(fluid: Fluid, index: int, *, undivided: bool = False) -> Bursts | None:
+def bursts_at(fluid: Fluid, index: int, *, undivided: bool = False, pace_pps: float = math.inf) -> Bursts | None:
     """Return the bursts of an on-off load at a task unit or port; None if stations on the way change them.
 
-    ``undivided``: as if these stations took no time.
+    ``undivided``: as if these stations took no time; ``pace_pps``: as if a server passed no more frames/s of all
+    ports, first come, first served: a burst beside the mean rate of the other ports.
     """
     load, graph = fluid.load, fluid.graph
     if load.arrivals.kind != "on_off" or any(task.route.copies for task in graph.tasks):
@@ -72,17 +73,30 @@ def bursts_at(fluid: Fluid, index: int, *, undivided: bool = False) -> Bursts | 
             continue
         sizes = load.frames.share_by_bytes.items()
         line_pps = 1.0 / sum(share / line_rate_pps(port.link_bps, size) for size, share in sizes)
+        if math.isfinite(pace_pps):
+            own_pps, others_pps = min(load.arrivals.peak_ratio * rate, line_pps), float(whole.sum()) - rate
+            line_pps = max(min(line_pps, pace_pps * own_pps / max(own_pps + others_pps, pace_pps)), rate)
         peak_pps = min(load.arrivals.peak_ratio * rate, line_pps)
-        if peak_pps <= rate * _STEADY:
-            return None
-        of_frames = part / float(chosen[number])
+        of_frames, here_pps = part / float(chosen[number]), float(chosen[number])
         on.append(peak_pps * of_frames)
-        on_s.append(burst_frames / peak_pps)
-        off_s.append(burst_frames / float(chosen[number]) - on_s[-1])
+        on_s.append(
+            burst_frames / peak_pps / max(1.0 - _merged(load.arrivals, rate, line_pps) * here_pps / rate, _LEAST)
+        )
+        off_s.append(on_s[-1] * max(peak_pps / here_pps - 1.0, _LEAST))
         variation.append(1.0 - of_frames)
     if not on:
         return None
     return Bursts(on_pps=tuple(on), on_s=tuple(on_s), off_s=tuple(off_s), gap_scv=max(variation))
+
+
+def _merged(arrivals: Arrivals, rate_pps: float, line_pps: float) -> float:
+    """Return the share of bursts that reach a link while the one before waits for it, and so follow it without a gap.
+
+    A burst of n frames leaves ``n·(1/line - gap)`` of work when its last frame is due, and pauses are exponential: with
+    exponential lengths that is the workload of M/M/1, and its load is the chance that a burst finds work.
+    """
+    gap_s = 1.0 / (arrivals.peak_ratio * rate_pps)
+    return min(max((1.0 / line_pps - gap_s) / (1.0 / rate_pps - gap_s), 0.0), 1.0)
 
 
 @lru_cache(maxsize=256)
@@ -97,7 +111,7 @@ def burst_loss(bursts: Bursts, service_s: float, service_scv: float, servers: in
     >>> round(burst_loss(always, 1.0, 1.0, 1, 50), 4)  # M/M/1/50 at load 2
     0.5
     """
-    chain = _phases(bursts)
+    chain = phases_of(bursts)
     if chain is None or room_frames < 1:
         return math.nan
     change, arriving = chain
@@ -116,10 +130,11 @@ def burst_loss(bursts: Bursts, service_s: float, service_scv: float, servers: in
     return float(row @ arriving) / float(total @ arriving)
 
 
-def _phases(bursts: Bursts) -> tuple[Vector, Vector] | None:
+def phases_of(bursts: Bursts) -> tuple[Vector, Vector] | None:
     """Return the rates of change between phases, and the arrival rate in each; None for too many different ports."""
     ports = len(bursts.on_pps)
-    if len({bursts.on_pps, (max(bursts.on_pps),) * ports}) == 1 and len(set(bursts.on_s)) == 1 and ports <= _MAX_PORTS:
+    is_alike = len(set(zip(bursts.on_pps, bursts.on_s, bursts.off_s, strict=True))) == 1
+    if is_alike and ports <= _MAX_PORTS:
         on = np.arange(ports + 1, dtype=np.float64)
         jumps = np.diag((ports - on[:-1]) / bursts.off_s[0], 1) + np.diag(on[1:] / bursts.on_s[0], -1)
         return jumps - np.diag(jumps.sum(axis=1)), on * bursts.on_pps[0]

@@ -54,6 +54,8 @@ __all__ = ["pass_recorded"]
 
 _LOST = np.uint64(2**64 - 1)
 _ROUNDS = 4
+_BUSY, _NEVER_EMPTY = 0.98, 5.0
+""":func:`_stays_full`: share of the time at work, and exponent of the chance that its queue is empty."""
 _MAX_WIDTH = 0.02, 0.08
 """Greatest distance of the bounds of a known loss: frames of one size; mixed sizes or gaps."""
 
@@ -491,7 +493,8 @@ class _Passage:
         times_s = (cost.moderation_s, station.wakeup_s, cost.linger_s)
         moderation, wakeup, linger = (round(time_s * PS) for time_s in times_s)
         interrupt, batch = (round(time_s * mean_factor * PS) for time_s in (cost.interrupt_s, cost.batch_s))
-        polls = (task.activation.budget_frames, interrupt, batch, moderation, wakeup, linger)
+        polls_frames = task.activation.budget_frames if task.activation.kind == "interrupt" else cost.batch_frames
+        polls = (polls_frames, interrupt, batch, moderation, wakeup, linger)
         at = self.at[frames]
         busy_ps = 0
         packed_starts = packed_ends = b""
@@ -584,12 +587,26 @@ class _Passage:
         return sum(self.lost.values()) / max(self.offered, 1)
 
 
+def _stays_full(likely: _Passage, index: int) -> bool:
+    """Whether an overloaded task unit never idles, though bursts end and its services vary.
+
+    The chance that a queue of K places is empty at a load above 1 is about ``e^{-2K(load - 1)/c²}``, c² the squared
+    variation of its completions (the reflected Brownian motion of heavy traffic, Harrison 1985).
+    """
+    served, lost = likely.served.get(index, 0), likely.lost.get(index, 0)
+    is_idle = likely.work_s.get(index, 0.0) < _BUSY * likely.recording.duration_s
+    if (likely.recording.is_repeated and is_idle) or not served:
+        return False  # it fills anew in every burst
+    places = likely.graph.tasks[index].queue_frames
+    return 2.0 * places * lost / served >= _NEVER_EMPTY * completion_scv(likely.fluid, index)
+
+
 def _chance_frames(likely: _Passage, slowest: _Passage) -> float:
     """Return a bound of the frames that interruptions and random services lose besides.
 
-    Infinite where more than these decide. A task unit that loses frames is full while it does, so all of the time
-    that they take beyond its mean is lost for frames, three standard deviations of it. One that loses none, and
-    what is behind, lose what the slowest course says.
+    Infinite where more than these decide. A task unit that is full all the time loses frames for all of the time
+    that they take beyond its mean, three standard deviations of it. One that loses none, and what is behind, lose what
+    the slowest course says.
     """
     frames = sum(slowest.released.values())
     for index in likely.stations.bounded:
@@ -598,6 +615,8 @@ def _chance_frames(likely: _Passage, slowest: _Passage) -> float:
         if not likely.lost.get(index):
             frames += max(slowest.stations.lost_by_chance.get(index, 0.0), slowest.lost.get(index, 0))
             continue
+        if not _stays_full(likely, index):
+            return math.inf
         served = likely.served.get(index, 0)
         service_s = float(likely.fluid.costs[index].busy_s)
         frames += SURE * math.sqrt(max(likely.graph.tasks[index].service.squared_cv, 0.0) * served)

@@ -20,6 +20,7 @@ from routecast.router.model import TaskUnit
 
 SURE = 3.0
 """Standard deviations of random services that a queue is given less room for."""
+_LONG_WAKEUP = 0.999
 _RARE_QUANTILE = 0.99
 _BUSY_THREADS = 0.9
 """Load of threads from which their turns, which the queues leave out, decide."""
@@ -80,7 +81,7 @@ class RecordedStation:
     service_s: Floats
     room: int
     wakeup_s: float | None = None
-    """Wake-up of a server whose services interrupts start; None for others."""
+    """Wake-up of a server whose services interrupts start, 0 for one that takes batches; None for others."""
     slower: float = 1.0
     """By how much its services are longer than its own work."""
     inside: Inside | None = None
@@ -166,15 +167,17 @@ class RecordedStations:
         remembered = min(1.0 / max(1.0 - self._absences.load[index], 1e-3) ** 2, len(at))
         scatter = SURE * math.sqrt(completion_scv(fluid, index) * max(station.room + station.servers, remembered))
         away = _most_within(at, interruption_s(fluid, index)) + scatter
-        lessened = replace(station, room=max(math.floor(station.room - away), 1))
-        less_frames = self._lost_frames(lessened, at)
+        left = math.floor(station.room - away)
+        lessened = replace(station, room=max(left, 1))
+        # Without room to spare for what varies, services of equal length say nothing about random ones.
+        less_frames = self._lost_frames(lessened, at) if left >= 1 else len(at)
         if not is_random(fluid, index):
             return lessened
         chance = self._chance(index, at, station)
         self._chances[index] = chance
         frames = chance.finds(station.room + station.servers) * len(at)
         self.lost_by_chance[index] = min(frames, float(less_frames))
-        if self._lost_frames(station, at) + frames > less_frames + NOTABLE_CHANCE * len(at):
+        if left >= 1 and self._lost_frames(station, at) + frames > less_frames + NOTABLE_CHANCE * len(at):
             return lessened
         self.added_by_chance[index] = frames
         return station
@@ -305,9 +308,12 @@ class RecordedStations:
         """Return a station whose frames alone decide its course, by its own server or by interrupts and polls."""
         task, cost = self._fluid.graph.tasks[index], self._fluid.costs[index]
         if task.activation.kind != "interrupt":
-            return RecordedStation(servers, service_s, room)
+            if servers > 1 or cost.batch_frames <= 1:
+                return RecordedStation(servers, service_s, room)
+            # A batch leaves the queue at once, as a gated poll does, so that others find room while it is served.
+            return RecordedStation(servers, service_s - cost.batch_s / cost.batch_frames, room, wakeup_s=0.0)
         wakeup = task.activation.wakeup
-        bound = {-1.0: 0.05, 1.0: 0.95}.get(self._course.extra)
+        bound = {-1.0: 1.0 - _LONG_WAKEUP, 1.0: _LONG_WAKEUP}.get(self._course.extra)
         wakeup_s = cost.sleep_s if wakeup is None or bound is None else wakeup.quantile_s(bound)
         return RecordedStation(servers, service_s - cost.batch_s / max(cost.batch_frames, 1), room, wakeup_s)
 
