@@ -149,6 +149,23 @@ impl Cut {
     }
 }
 
+/// Whether a warm-up makes two trajectories one, tried at two places. Constant times can keep a phase for ever; such a
+/// trial is as well run in one stretch.
+#[must_use]
+pub fn forgets(program: &Program, warm_up: u64) -> bool {
+    let cell = program.cell_ticks();
+    let warm_up = warm_up.div_ceil(cell) * cell;
+    let mut known = Lanes::<u32>::empty(program, &[0]);
+    advance(&mut known, program, vec![0], &[warm_up]);
+    (1..=2).all(|place| {
+        let (from, to) = (place * warm_up, (place + 1) * warm_up);
+        advance(&mut known, program, vec![from], &[to]);
+        let mut other = Lanes::<u32>::empty(program, &[from]);
+        advance(&mut other, program, vec![from], &[to]);
+        other.state(program, 0) == known.state(program, 0)
+    })
+}
+
 /// Runs segments, given by their windows, side by side.
 fn run_group_of(program: &Program, cut: &Cut, spans: &[(usize, usize)]) -> Vec<Segment> {
     match cut.vectors {

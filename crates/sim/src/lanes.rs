@@ -69,6 +69,10 @@ impl Prepared {
         Ok(Self { model, program: program.map_err(|refusal| refusal.0)?, planes: planes.collect() })
     }
 
+    fn forgets(&self) -> bool {
+        routecast_lanes::segments::forgets(&self.program, self.model.warm_up())
+    }
+
     /// Runs it.
     ///
     /// # Errors
@@ -80,7 +84,10 @@ impl Prepared {
         report: &(dyn Fn(f64) -> ControlFlow<()> + Sync),
     ) -> Result<Record, SimError> {
         let Self { model, program, planes } = self;
-        let cut = model.cut(scenario);
+        let mut cut = model.cut(scenario);
+        if cut.segments > 1 && !self.forgets() {
+            (cut.segments, cut.vectors) = (1, Vectors::Plain);
+        }
         let outcome = routecast_lanes::segments::run(program, &cut, report);
         let outcome = outcome.map_err(|refusal| SimError::NotInLanes { why: refusal.0 })?;
         let outcome = outcome.ok_or(SimError::Interrupted)?;
@@ -204,13 +211,18 @@ impl Model {
         (duration_ps as f64 / (self.forgotten_services * work_ps).max(1.0)) as usize
     }
 
+    /// Ticks after which trajectories have mostly forgotten how they began.
+    fn warm_up(&self) -> u64 {
+        let work_ps = self.router.kinds.iter().map(|kind| kind.work_ps).fold(0.0, f64::max);
+        (self.forgotten_services * work_ps / self.router.tick_ps) as u64
+    }
+
     /// The trial in windows of a mini-batch, cut where a segment is long beside its warm-up.
     fn cut(&self, scenario: &Scenario) -> Cut {
         let ticks = |ps: u64| (ps as f64 / self.router.tick_ps) as u64;
         let duration_ps = scenario.run.duration_ps;
         let windows: Vec<u64> = (0..=MINIS).map(|mini| ticks(mini_boundary(duration_ps, mini))).collect();
-        let work_ps = self.router.kinds.iter().map(|kind| kind.work_ps).fold(0.0, f64::max);
-        let warm_up = ticks((self.forgotten_services * work_ps) as u64);
+        let warm_up = self.warm_up();
         let vectors = Vectors::widest();
         // Two groups keep two processors busy; a group of few lanes does not pay.
         let segments = self.most_segments(duration_ps).min(2 * vectors.lanes());

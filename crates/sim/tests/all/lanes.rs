@@ -256,6 +256,31 @@ fn a_link_that_is_offered_more_than_it_carries_brings_frames_at_its_rate_in_lane
 }
 
 #[test]
+fn trajectories_that_keep_a_phase_are_run_in_one_stretch() {
+    let mut scenario = router(2.5e6, Variation::Exponential, 0.4);
+    let seams = |scenario: &Scenario| run(scenario, Path::Lanes).lanes.expect("lanes ran it").seams;
+    assert!(seams(&scenario) > 0);
+    // Interrupts follow each other as soon as moderation allows: their phase is that of the first, while services last equally long.
+    let activation = |moderation_ps| Activation::Interrupt {
+        budget: 64,
+        cost_ps: US,
+        moderation_ps,
+        wakeup: None,
+        exhaustive: false,
+        linger_ps: 0.0,
+    };
+    for (moderation_ps, forgets) in [(0.0, true), (50.0 * US, false)] {
+        scenario = router(1.5e6, Variation::Deterministic, 0.4);
+        scenario.load.sizes = vec![64];
+        scenario.model.pools[0].contention = vec![];
+        for task in &mut scenario.model.tasks[1..] {
+            task.activation = activation(moderation_ps);
+        }
+        assert_eq!(seams(&scenario) > 0, forgets, "{moderation_ps}");
+    }
+}
+
+#[test]
 fn one_server_in_lanes_waits_as_long_as_pollaczek_and_khinchine_say() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(61);
     let mut inside = 0;

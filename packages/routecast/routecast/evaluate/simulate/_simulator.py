@@ -458,9 +458,10 @@ def _lanes_note(lanes: dict[str, Any]) -> str:
     """Return what lanes have to say of themselves: seams, ticks, and the rule of their draws."""
     proved = lanes["proved_at_once"] + lanes["repaired"]
     again = f", {lanes['repaired']} of them by running a segment again" if lanes["repaired"] else ""
+    seams = f"{proved} of {lanes['seams']} seams proved{again}" if lanes["seams"] else "one stretch without a seam"
     tick, rounding = format_duration(lanes["tick_s"]), lanes["rounding_ratio"]
     return (
-        f"in lanes: {proved} of {lanes['seams']} seams proved{again}; a tick is {tick}, which rounds a mean service by"
+        f"in lanes: {seams}; a tick is {tick}, which rounds a mean service by"
         f" {rounding:.1g} of itself at most; draws belong to instants (S8), so a seed gives another trial than by"
         " recursion or events"
     )
