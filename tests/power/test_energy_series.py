@@ -11,7 +11,7 @@ import pytest
 from tool_series import RANGE_UJ, START_S, exposition, mutated, rapl, watts_at, written
 
 from routecast.errors import FileProblem, FitProblem
-from routecast.load.series.reading import read_series
+from routecast.plan.series.reading import read_series
 from routecast.power._energy_series import PowerOverTime, read_power_over_time
 from routecast.power.csv_file import read_csv
 from routecast.power.curve import LinearPower

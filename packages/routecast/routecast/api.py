@@ -405,7 +405,7 @@ class Calibration:
         routecast.errors.RoutecastError
             An argument has a wrong type or value.
         """
-        from routecast.power.operating.targets import parse_targets
+        from routecast.evaluate.targets import parse_targets
         from routecast.size import Target
         from routecast.size import size as answer
 

@@ -35,7 +35,7 @@ RESULTS = "Results"
 
 
 def _series(incomplete: str) -> list[str]:
-    from routecast.load.series.reading import shipped_series
+    from routecast.plan.series.reading import shipped_series
 
     return [name for name in shipped_series() if name.startswith(incomplete)]
 

@@ -32,5 +32,7 @@ WING = Wing(
         "plan cluster": "examples/li2012.cluster.toml",
         "plan mapping": "examples/ixp2850-mapping.router.toml",
         "plan placement": "examples/vnf.placement.toml",
+        "power day": 'examples/green.router.toml --profile geant --step "1 h" --peak "1 Gbit/s"',
+        "power optimise": 'examples/green.router.toml --target "p99 < 100 us"',
     },
 )

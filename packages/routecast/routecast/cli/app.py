@@ -33,8 +33,8 @@ PANELS: Mapping[str, Mapping[str, str | CommandGroup]] = {
                 "fit": "cli.power_models:fit",
                 "show": "cli.power_models:show",
                 "table": "lab.cli.power_table:power_table_command",
-                "day": "cli.power_routers:power_day_command",
-                "optimise": "cli.power_routers:optimise",
+                "day": "plan.power.commands:power_day_command",
+                "optimise": "plan.power.commands:optimise",
             },
         ),
     },
@@ -82,7 +82,10 @@ PANELS: Mapping[str, Mapping[str, str | CommandGroup]] = {
     },
     "Begin": {"init": "cli.init:init", "examples": "cli.examples:examples", "schema": "cli.schema:schema"},
 }
-"""The commands of core and lab by the question that they answer, as ``module:function`` below ``routecast``."""
+"""The commands of core and lab by the question that they answer, as ``module:function`` below ``routecast``.
+
+Groups of the core have commands of wings as well.
+"""
 
 
 @cache
@@ -135,7 +138,8 @@ class LazyCommand:
     def _command(self) -> Any:
         if self.hidden:
             words = (self._group, self.name) if self._group else (self.name,)
-            raise not_installed(f"routecast {' '.join(words)}", extra_of("commands", words[0]) or "lab")
+            extra = extra_of("commands", words[0]) or str(self._target).partition(".")[0]
+            raise not_installed(f"routecast {' '.join(words)}", extra)
         parent = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False)
         if isinstance(self._target, CommandGroup):
             parent.add_typer(typer.Typer(no_args_is_help=True, help=self.help), name=self.name)

@@ -6,7 +6,6 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
-from enum import StrEnum
 from functools import lru_cache, partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
@@ -20,17 +19,14 @@ if TYPE_CHECKING:
     from routecast.load.flows import FlowSet
     from routecast.load.frames import FrameMix
     from routecast.load.offered import OfferedLoad
-    from routecast.load.series import TrafficSeries
     from routecast.load.trace import RecordedFrames
 
 __all__ = [
     "AsCsv",
     "AsJson",
-    "DayOptions",
     "FigureFile",
     "FlowsOption",
     "FrameOption",
-    "GapsChoice",
     "LoadOptions",
     "ModelLoadOptions",
     "NoiseOption",
@@ -336,69 +332,3 @@ def frames_option(frame: str | None) -> FrameMix | None:
     from routecast.load.frames import FrameMix
 
     return FrameMix.parse(frame) if frame else None
-
-
-_day_option = partial(typer.Option, rich_help_panel="Day")
-_IN_FRAMES = ("pps", "frames/s", "packets/s")
-
-
-class GapsChoice(StrEnum):
-    """What to do with missing steps."""
-
-    REFUSE = "refuse"
-    HOLD = "hold"
-    INTERPOLATE = "interpolate"
-    DROP = "drop"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DayOptions:
-    """Options that make the traffic of one day from a series."""
-
-    peak: Annotated[
-        str | None,
-        _day_option("--peak", metavar="RATE", help='Scale the day to this peak, e.g. "4 Gbit/s" or "3 Mpps".'),
-    ] = None
-    step: Annotated[str | None, _day_option("--step", metavar="TIME", help="Steps of the day.")] = None
-    column: Annotated[str | None, _day_option("--column", help="Column of the series' values.")] = None
-    unit: Annotated[str | None, _day_option("--unit", help='Of the values: "Mbit/s", "bit per step", …')] = None
-    gaps: Annotated[GapsChoice | None, _day_option("--gaps", help="What to do with missing steps: refuse without.")] = (
-        None
-    )
-
-    def set_options(self) -> list[str]:
-        """Return the names of the options with a value."""
-        return [f"--{field.name}" for field in fields(self) if getattr(self, field.name)]
-
-    def day(self, series: str, *, frame_bytes: float | None = None, step: str | None = None) -> TrafficSeries:
-        """Return a series as one day in steps; a longer one is averaged by time of day.
-
-        ``series``: a file, a shipped series, or ``synthetic``; ``frame_bytes``: mean size of the frames that a peak in
-        frames counts, FCS included; ``step``: the default of ``--step``, None for the step of the series. Raises
-        RoutecastError: the series, the peak or the step is not valid.
-        """
-        from routecast.load.series import DAY_S
-        from routecast.load.series.reading import read_series
-        from routecast.load.series.shapes import mean_day, resampled, scaled_to_peak, synthetic_day, whole_step_of_day
-        from routecast.quantity import parse_bit_rate_bps, parse_duration_s, parse_rate_pps
-
-        peak_bps = None
-        if self.peak is not None:
-            peak_bps = (
-                parse_rate_pps(self.peak) * 8.0 * frame_bytes
-                if frame_bytes is not None and self.peak.strip().lower().endswith(_IN_FRAMES)
-                else parse_bit_rate_bps(self.peak)
-            )
-        if series != "synthetic":
-            traffic = read_series(
-                series, column=self.column, unit=self.unit, gaps=(self.gaps or GapsChoice.REFUSE).value
-            )
-        elif peak_bps is None:
-            raise QuantityProblem("", 'a synthetic day has no size of its own: give --peak, e.g. --peak "4 Gbit/s"')
-        else:
-            traffic = synthetic_day(mean_bps=peak_bps)
-        step = self.step or step
-        step_s = whole_step_of_day(traffic.step_s) if step is None else parse_duration_s(step)
-        is_day = traffic.start is None and traffic.duration_s == DAY_S
-        day = resampled(traffic, step_s) if is_day else mean_day(traffic, step_s)
-        return day if peak_bps is None else scaled_to_peak(day, peak_bps)

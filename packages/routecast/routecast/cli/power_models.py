@@ -17,10 +17,12 @@ from routecast.errors import QuantityProblem
 
 if TYPE_CHECKING:
     from routecast.errors import ModelProblem
+    from routecast.evaluate.protocol import Evaluator
     from routecast.power.fits import DeviceFit, FitModel
     from routecast.power.model import PowerModel
+    from routecast.router.model import RouterModel
 
-__all__ = ["EquipOption", "equipped", "fit", "percents", "show"]
+__all__ = ["EquipOption", "PowerEvaluator", "equipped", "fit", "percents", "power_evaluator", "show"]
 
 _LOADS = "0,10,20,30,40,50,60,70,80,90,100"
 
@@ -52,6 +54,24 @@ class Form(StrEnum):
     PUBLISHED = "published"
     MONOTONE = "monotone"
     POLYNOMIAL = "polynomial"
+
+
+class PowerEvaluator(StrEnum):
+    """Evaluators of a model."""
+
+    SOLVE = "solve"
+    SIMULATE = "simulate"
+
+
+def power_evaluator(evaluator: PowerEvaluator, model: RouterModel, seed: int) -> Evaluator:
+    """Return the evaluator of a model; the simulator counts trials from their start, because they start at rest."""
+    if evaluator is PowerEvaluator.SOLVE:
+        from routecast.evaluate.solve import Solve
+
+        return Solve(model=model)
+    from routecast.evaluate.simulate import Simulate
+
+    return Simulate(model, seed=seed, steady_state=False)
 
 
 EquipOption = Annotated[

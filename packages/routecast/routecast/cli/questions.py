@@ -38,8 +38,6 @@ _EXAMPLES: Mapping[str, str] = {
     "export": f"{_ROUTER} --format ns3",
     "schema": "router",
     "power fit": "samples.csv --out server.power.toml",
-    "power day": 'examples/green.router.toml --profile geant --step "1 h" --peak "1 Gbit/s"',
-    "power optimise": 'examples/green.router.toml --target "p99 < 100 us"',
 }
 
 

@@ -28,7 +28,7 @@ from routecast.cli.options import AsCsv, AsJson, FigureFile, NoiseOption, Rename
 from routecast.errors import QuantityProblem
 
 if TYPE_CHECKING:
-    from routecast.power.operating.targets import Target as Bound
+    from routecast.evaluate.targets import Target as Bound
     from routecast.show.page import Live
     from routecast.size import Sizing, Target
 
@@ -223,7 +223,7 @@ def size(
 
 def _question(file: Path | None, wanted: TargetOptions, hosts: HostOptions, table: TableOptions) -> _Question:
     from routecast.calibration.fitted import MAX_CORES
-    from routecast.power.operating.targets import parse_targets
+    from routecast.evaluate.targets import parse_targets
     from routecast.quantity import parse_ratio
     from routecast.quantity.value_list import parse_counts
     from routecast.size import Target

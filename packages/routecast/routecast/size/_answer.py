@@ -15,9 +15,9 @@ from routecast.calibration.recipe import Recipe, conditions_of
 from routecast.errors import QuantityProblem
 from routecast.evaluate.plain import fields_of, plain
 from routecast.evaluate.points import Point
+from routecast.evaluate.targets import Target as Bound
 from routecast.load.frames import FrameMix
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, IntendedRate
-from routecast.power.operating.targets import Target as Bound
 from routecast.quantity import format_duration
 from routecast.quantity.schema import field, value
 

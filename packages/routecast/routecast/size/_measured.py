@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from routecast.calibration.carried import Carry
 from routecast.calibration.forecast import Goal, forecast
 from routecast.evaluate.points import Point
-from routecast.power.operating.targets import Target as Bound
+from routecast.evaluate.targets import Target as Bound
 from routecast.size._answer import LatencyAnswer, Sizing, Target
 
 

@@ -12,12 +12,12 @@ from routecast.calibration.counts import Count, cores, evaluated_counts
 from routecast.errors import FileProblem, FitProblem, ModelProblem, Problem, RoutecastError
 from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
 from routecast.evaluate.sweep import even_flows, trial_past_transient
+from routecast.evaluate.targets import Target as Bound
 from routecast.evaluate.trial import Trial
 from routecast.function.estimate import estimate
 from routecast.function.model import NetworkFunction
 from routecast.hardware.model import Hardware
 from routecast.load.offered import OfferedLoad
-from routecast.power.operating.targets import Target as Bound
 from routecast.progress import Progress
 from routecast.quantity.toml_file import fields_at
 from routecast.router.estimated import estimated_router

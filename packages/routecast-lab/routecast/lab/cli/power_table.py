@@ -11,7 +11,7 @@ import typer
 
 from routecast.cli.console import data, print_json, print_table, progress_bar, remark
 from routecast.cli.options import AsJson, FlowsOption, FrameOption, LoadOptions, Seed, frames_option, grouped
-from routecast.cli.power_routers import PowerEvaluator, power_evaluator
+from routecast.cli.power_models import PowerEvaluator, power_evaluator
 from routecast.errors import QuantityProblem
 from routecast.lab.cli.bed_options import DeviceOptions, PowerOption
 from routecast.quantity import parse_duration_s

@@ -13,10 +13,10 @@ from pydantic import Field
 
 from routecast.errors import FileProblem, ModelProblem, Problem, QuantityProblem
 from routecast.load.series import DAY_S, TrafficSeries
-from routecast.load.series.reading import read_series
-from routecast.load.series.shapes import mean_day, quantile_day, resampled, scaled_to_peak
 from routecast.plan.cluster.model import ClusterProblem, MachineGroup
 from routecast.plan.cluster.saving import SavingRules
+from routecast.plan.series.reading import read_series
+from routecast.plan.series.shapes import mean_day, quantile_day, resampled, scaled_to_peak
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.fields import BitRate, Count, Duration, Number, Parsed, Percentage
 from routecast.quantity.file_model import FileModel

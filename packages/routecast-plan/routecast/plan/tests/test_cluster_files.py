@@ -10,11 +10,11 @@ import pytest
 
 import routecast
 from routecast.errors import FileProblem, ModelProblem
-from routecast.load.series.reading import read_series
-from routecast.load.series.shapes import mean_day
 from routecast.plan.cluster.answer import answer
 from routecast.plan.cluster.model import InfeasiblePlan
 from routecast.plan.cluster.reading import TrafficChange, cluster_schema, parse_cluster, read_cluster
+from routecast.plan.series.reading import read_series
+from routecast.plan.series.shapes import mean_day
 
 EXAMPLE = Path(routecast.__file__).parents[3] / "examples" / "li2012.cluster.toml"
 

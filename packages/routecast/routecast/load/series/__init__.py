@@ -1,4 +1,4 @@
-"""Traffic over days: series of rates, their files, and operations on them."""
+"""Traffic over days: series of rates, and the tables in their files."""
 
 from routecast.load.series._table import DAY_S, SeriesTable, SeriesUnit, TrafficSeries, shortened
 

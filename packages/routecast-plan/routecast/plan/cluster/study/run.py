@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from routecast.load.series import DAY_S, TrafficSeries
-from routecast.load.series.reading import read_series
-from routecast.load.series.shapes import mean_day
 from routecast.plan.cluster._dispatch import Dispatcher
 from routecast.plan.cluster.answer import KWH_J, ClusterAnswer, goal_designs, savings_of
 from routecast.plan.cluster.answer import answer as cluster_answer
@@ -17,6 +15,8 @@ from routecast.plan.cluster.model import ClusterProblem, Design, InfeasiblePlan
 from routecast.plan.cluster.reading import ClusterCase, cluster_case
 from routecast.plan.cluster.saving import Saving, fewest_joules, online, schedule_power_w
 from routecast.plan.cluster.study.document import ClusterStudy, DesignStatement
+from routecast.plan.series.reading import read_series
+from routecast.plan.series.shapes import mean_day
 from routecast.quantity import format_span
 from routecast.quantity.schema import field, value
 from routecast.study.arithmetic import RepeatedCalculation, calculated

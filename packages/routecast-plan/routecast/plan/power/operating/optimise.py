@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from routecast.errors import ModelProblem, Problem
+from routecast.evaluate.targets import NO_LOSS, Target
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
-from routecast.power.operating._search import (
+from routecast.plan.power.operating._search import (
     BoundCalculator,
     BoundedCandidate,
     ConfirmationRuns,
@@ -22,9 +23,8 @@ from routecast.power.operating._search import (
     search,
     solve_candidate,
 )
-from routecast.power.operating._setting import Candidate, Choices, candidates, choices_of
-from routecast.power.operating.day import DayPlan, Switching, plan_day
-from routecast.power.operating.targets import NO_LOSS, Target
+from routecast.plan.power.operating._setting import Candidate, Choices, candidates, choices_of
+from routecast.plan.power.operating.day import DayPlan, Switching, plan_day
 from routecast.progress import Progress
 from routecast.quantity import format_pps
 from routecast.quantity.schema import field, value
@@ -177,7 +177,7 @@ def tunable_router(
     subject, folder
         As in :func:`routecast.router.files.parse_router`.
     pool, lingers_s
-        As in :func:`routecast.power.operating._setting.choices_of`.
+        As in :func:`routecast.plan.power.operating._setting.choices_of`.
     frames
         As in :func:`routecast.router.files.read_router_and_load`.
 

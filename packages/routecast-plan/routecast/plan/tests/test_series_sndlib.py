@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from routecast.errors import FileProblem
-from routecast.load.series.reading import read_series
+from routecast.plan.series.reading import read_series
 
 NATIVE = """?SNDlib native format; type: network; version: 1.0
 # network demandMatrix

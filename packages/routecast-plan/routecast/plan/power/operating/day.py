@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from routecast.errors import CriterionFailed
 from routecast.evaluate.executor import Threads, answer_of
+from routecast.evaluate.targets import Target
 from routecast.load.offered import OfferedLoad
-from routecast.power.operating._search import (
+from routecast.plan.power.operating._search import (
     BoundCalculator,
     CheckResult,
     ConfirmationRuns,
@@ -22,8 +23,7 @@ from routecast.power.operating._search import (
     EvaluatedSetting,
     judge,
 )
-from routecast.power.operating._setting import Candidate, Setting
-from routecast.power.operating.targets import Target
+from routecast.plan.power.operating._setting import Candidate, Setting
 from routecast.progress import Progress
 from routecast.quantity import format_pps
 from routecast.quantity.schema import field, value
@@ -201,7 +201,7 @@ def plan_day(
     ``load``: frames, flows and arrivals; ``rates_pps``: intended load of each step, > 0; ``evaluate``: returns the
     evaluator for a rate; ``step_s``: length of a step; ``check``: returns the simulations for a rate that a setting of
     the plan must pass; ``workers``, ``stop`` and ``on_progress``: as in
-    :func:`routecast.power.operating._search.search`. Raises CriterionFailed: no setting meets the targets in
+    :func:`routecast.plan.power.operating._search.search`. Raises CriterionFailed: no setting meets the targets in
     some step; the message names the nearest setting.
     """
     with Threads(max(workers, 1)) as pool:

@@ -6,14 +6,14 @@ import copy
 from typing import Any
 
 import pytest
-from operating_machine import document, load_at, machine
 
 from routecast.errors import ModelProblem
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve
 from routecast.load.frames import FrameMix
-from routecast.power.operating._setting import UNCHANGED
-from routecast.power.operating.optimise import tunable_router
+from routecast.plan.power.operating._setting import UNCHANGED
+from routecast.plan.power.operating.optimise import tunable_router
+from routecast.plan.tests.operating_machine import document, load_at, machine
 from routecast.quantity.toml_file import parse_toml
 
 EXPLICIT: dict[str, Any] = parse_toml(

@@ -11,14 +11,14 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from operating_machine import bounded_candidates, load_at, machine
 
 from routecast.evaluate.simulate import Simulate
+from routecast.evaluate.targets import NO_LOSS, Target, parse_targets
 from routecast.evaluate.trial import Bottleneck, Delay, Trial, TrialPower
 from routecast.load.arrivals import Arrivals
 from routecast.load.flows import FlowSet
 from routecast.load.offered import OfferedLoad
-from routecast.power.operating._search import (
+from routecast.plan.power.operating._search import (
     BoundedCandidate,
     CheckResult,
     ConfirmationRuns,
@@ -29,9 +29,9 @@ from routecast.power.operating._search import (
     judge,
     search,
 )
-from routecast.power.operating._setting import Candidate
-from routecast.power.operating.optimise import Effort, describe_unmet_targets, operating_point, with_no_loss
-from routecast.power.operating.targets import NO_LOSS, Target, parse_targets
+from routecast.plan.power.operating._setting import Candidate
+from routecast.plan.power.operating.optimise import Effort, describe_unmet_targets, operating_point, with_no_loss
+from routecast.plan.tests.operating_machine import bounded_candidates, load_at, machine
 
 SMALL = machine()
 SIMULATING = SimulationEvaluator(0.02, 1)

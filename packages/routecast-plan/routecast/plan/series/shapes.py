@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Literal
 
 from routecast.errors import ModelProblem, Problem
-from routecast.load.series._table import DAY_S, TrafficSeries
+from routecast.load.series import DAY_S, TrafficSeries
 from routecast.quantity import format_bps
 from routecast.quantity.quantile import quantile as quantile_of
 

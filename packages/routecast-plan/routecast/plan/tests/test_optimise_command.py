@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
+import routecast
 from routecast.cli.run import run
+from routecast.evaluate.targets import parse_targets
+from routecast.plan.power._views import front_figure
+from routecast.plan.power.operating.optimise import Effort, operating_point, tunable_router
+from routecast.quantity.toml_file import parse_toml
+from routecast.show.figures import Line, Points
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "green.router.toml"
+EXAMPLE = Path(routecast.__file__).parents[3] / "examples" / "green.router.toml"
 QUICK = ("--duration", "10 ms", "--replications", "2")
 SERIES = "time,load (Mbit/s)\n" + "".join(f"2020-01-01T{hour:02d}:00:00,{100 + 20 * hour}\n" for hour in range(24))
 
@@ -137,3 +145,34 @@ def test_a_trace_is_searched_and_checked_whole_whatever_the_duration(
     # The last frame comes at 999 x 80 us, and a mean gap follows it.
     assert answer["check"]["duration_s"] == pytest.approx(1000 * 80e-6)
     assert "--duration 10 ms has no effect" in shown.err
+
+
+@pytest.mark.slow
+def test_the_front_says_for_every_bound_the_fewest_watts_that_a_real_setting_has() -> None:
+    machine = tunable_router(parse_toml(EXAMPLE.read_text(), "green"), lingers_s=(15e-6,))
+    assert machine.load is not None
+    effort = Effort(duration_s=5e-3, replications=0, is_exhaustive=True)
+    result = operating_point(machine, machine.load, parse_targets(["p99 < 100 us"]), effort)
+    drawn = front_figure(result, machine)
+    line = next(mark for mark in drawn.marks if isinstance(mark, Line) and mark.name.startswith("front"))
+    lossless = [setting for setting in result.judged if setting.values[1] == 0.0]
+    assert len(line.x) > 3
+    for (x0, y0), (x1, y1) in pairwise(zip(line.x, line.y, strict=True)):
+        assert x0 == x1 or y0 == y1
+        if x0 < x1:
+            bound_s = math.sqrt(x0 * x1) / 1e6
+            assert y0 == min(setting.power_w for setting in lossless if setting.latency_s("p99") <= bound_s)
+    named = next(mark for mark in drawn.marks if isinstance(mark, Points) and mark.is_labelled)
+    assert all(watts in {setting.power_w for setting in lossless} for watts in named.y)
+
+
+def test_a_front_without_settings_is_not_drawn_and_the_answer_still_comes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figure = tmp_path / "front.svg"
+    options = ("--load", "100 Mpps", "--target", "p99 < 100 us", "--figure", str(figure))
+    assert run(["power", "optimise", str(EXAMPLE), *options]) == 1
+    output = " ".join(capsys.readouterr().err.split())
+    assert "is not written: of no setting are watts and latency known" in output
+    assert "every setting is overloaded" in output
+    assert not figure.exists()

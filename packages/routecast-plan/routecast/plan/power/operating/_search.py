@@ -27,10 +27,10 @@ from routecast.evaluate.executor import Threads, answer_of
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve, lossless_pps, rates_of
 from routecast.evaluate.solve.flow import flow_graph
+from routecast.evaluate.targets import Target
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
-from routecast.power.operating._setting import Candidate, Setting
-from routecast.power.operating.targets import Target
+from routecast.plan.power.operating._setting import Candidate, Setting
 from routecast.progress import Progress
 from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel, TaskUnit

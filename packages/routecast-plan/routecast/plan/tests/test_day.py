@@ -15,8 +15,8 @@ from routecast.evaluate.trial import Bottleneck, Trial, TrialPower
 from routecast.load import FrameMix, OfferedLoad, RecordedFrames
 from routecast.load.offered import recorded_load
 from routecast.load.series import DAY_S, TrafficSeries
-from routecast.load.series.shapes import synthetic_day
-from routecast.power.day import KWH_J, ModelWatts, PowerCurve, PowerDay, TrialWatts, power_day
+from routecast.plan.power.day import KWH_J, ModelWatts, PowerCurve, PowerDay, TrialWatts, power_day
+from routecast.plan.series.shapes import synthetic_day
 from routecast.power.model import OperatingPoint
 from routecast.quantity.toml_file import parse_toml
 from routecast.router.files import build_router

@@ -7,15 +7,15 @@ import math
 from dataclasses import replace
 
 import pytest
-from operating_machine import load_at, machine
 
 from routecast.errors import CriterionFailed, ModelProblem
+from routecast.evaluate.targets import parse_targets
 from routecast.load.offered import OfferedLoad
-from routecast.power.operating._search import SimulationEvaluator, judge
-from routecast.power.operating._setting import Candidate
-from routecast.power.operating.day import Course, DayPlan, Switching
-from routecast.power.operating.optimise import Effort, TunableRouter, operating_point, optimise_day, with_no_loss
-from routecast.power.operating.targets import parse_targets
+from routecast.plan.power.operating._search import SimulationEvaluator, judge
+from routecast.plan.power.operating._setting import Candidate
+from routecast.plan.power.operating.day import Course, DayPlan, Switching
+from routecast.plan.power.operating.optimise import Effort, TunableRouter, operating_point, optimise_day, with_no_loss
+from routecast.plan.tests.operating_machine import load_at, machine
 
 WHOLE = machine(lingers_s=())
 HOUR_S = 3600.0

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from routecast.evaluate.plain import plain
+from routecast.evaluate.targets import Target
 from routecast.load.offered import OfferedLoad
 from routecast.load.series import TrafficSeries
-from routecast.power.operating._search import CheckResult, EvaluatedSetting, SearchResult
-from routecast.power.operating._setting import Setting
-from routecast.power.operating.day import DayPlan
-from routecast.power.operating.optimise import TunableRouter
-from routecast.power.operating.targets import Target
-from routecast.power.views import scope_of
+from routecast.plan.power._views import scope_of
+from routecast.plan.power.operating._search import CheckResult, EvaluatedSetting, SearchResult
+from routecast.plan.power.operating._setting import Setting
+from routecast.plan.power.operating.day import DayPlan
+from routecast.plan.power.operating.optimise import TunableRouter
 from routecast.quantity import format_power
 
 __all__ = ["day_document", "day_notes", "point_document", "point_notes"]

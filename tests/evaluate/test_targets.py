@@ -7,8 +7,8 @@ import math
 import pytest
 
 from routecast.errors import QuantityProblem
+from routecast.evaluate.targets import NO_LOSS, parse_targets
 from routecast.evaluate.trial import Bottleneck, Delay, Trial
-from routecast.power.operating.targets import NO_LOSS, parse_targets
 
 
 def trial(*, loss_ratio: float = 0.0, p99_s: float = math.nan, mean_s: float = math.nan) -> Trial:

@@ -13,7 +13,11 @@ from pathlib import Path
 from typing import Literal
 
 from routecast.errors import FileProblem, ModelProblem, Problem
-from routecast.load.series._grid import (
+from routecast.load.series import SeriesTable, SeriesUnit, TrafficSeries, shortened
+from routecast.load.series.columns import MISSING, chosen_columns, direction, number, time_index
+from routecast.load.series.files import read_series_table
+from routecast.load.series.times import Timeline, local_times, parse_time, parse_times, timeline
+from routecast.plan.series._grid import (
     Grid,
     Piece,
     counter_pieces,
@@ -26,12 +30,8 @@ from routecast.load.series._grid import (
     step_between,
     summed,
 )
-from routecast.load.series._sndlib import is_sndlib, read_sndlib_totals
-from routecast.load.series._table import SeriesTable, SeriesUnit, TrafficSeries, shortened
-from routecast.load.series.columns import MISSING, chosen_columns, direction, number, time_index
-from routecast.load.series.files import read_series_table
-from routecast.load.series.shapes import filled
-from routecast.load.series.times import Timeline, local_times, parse_time, parse_times, timeline
+from routecast.plan.series._sndlib import is_sndlib, read_sndlib_totals
+from routecast.plan.series.shapes import filled
 from routecast.quantity import format_bps
 from routecast.quantity.catalogue import shipped_files
 
@@ -87,7 +87,7 @@ def read_series(
     step : float or None
         Length of a step in seconds; None for the commonest distance of the samples, or 60 s for flow records.
     gaps : {"refuse", "hold", "interpolate", "drop"}
-        Treatment of missing and negative values; see :data:`~routecast.load.series.shapes.Filling`.
+        Treatment of missing and negative values; see :data:`~routecast.plan.series.shapes.Filling`.
 
     Raises
     ------

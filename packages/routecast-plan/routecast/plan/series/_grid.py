@@ -11,7 +11,7 @@ from itertools import pairwise
 from statistics import median, median_low
 
 from routecast.errors import ModelProblem, Problem
-from routecast.load.series._table import shortened
+from routecast.load.series import shortened
 from routecast.quantity import format_bps
 
 _JITTER_RATIO = 0.05

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from routecast.load.offered import OfferedLoad
-from routecast.power.operating._search import BoundCalculator, BoundedCandidate, SimulationEvaluator
-from routecast.power.operating.optimise import TunableRouter, tunable_router
+from routecast.plan.power.operating._search import BoundCalculator, BoundedCandidate, SimulationEvaluator
+from routecast.plan.power.operating.optimise import TunableRouter, tunable_router
 from routecast.quantity.toml_file import parse_toml
 from routecast.router.variants import vary
 

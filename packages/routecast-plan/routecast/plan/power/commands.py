@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -20,52 +20,87 @@ from routecast.cli.console import (
     remark,
     write_figure,
 )
-from routecast.cli.options import (
-    AsJson,
-    DayOptions,
-    FigureFile,
-    ModelLoadOptions,
-    RouterFile,
-    Seed,
-    frames_option,
-    grouped,
-)
-from routecast.cli.power_models import EquipOption, equipped
+from routecast.cli.options import AsJson, FigureFile, ModelLoadOptions, RouterFile, Seed, frames_option, grouped
+from routecast.cli.power_models import EquipOption, PowerEvaluator, equipped, power_evaluator
 from routecast.errors import CriterionFailed, QuantityProblem
 from routecast.progress import Progress
 
 if TYPE_CHECKING:
-    from routecast.evaluate.protocol import Evaluator
+    from routecast.evaluate.targets import Target
     from routecast.load.offered import OfferedLoad
     from routecast.load.series import TrafficSeries
-    from routecast.power.day import WattsSource
-    from routecast.power.operating.day import Switching
-    from routecast.power.operating.optimise import Effort, TunableRouter
-    from routecast.power.operating.targets import Target
-    from routecast.router.model import RouterModel
+    from routecast.plan.power.day import WattsSource
+    from routecast.plan.power.operating.day import Switching
+    from routecast.plan.power.operating.optimise import Effort, TunableRouter
 
 __all__ = ["optimise", "power_day_command"]
 
 
-class PowerEvaluator(StrEnum):
-    """Evaluators of a model."""
-
-    SOLVE = "solve"
-    SIMULATE = "simulate"
-
-
-def power_evaluator(evaluator: PowerEvaluator, model: RouterModel, seed: int) -> Evaluator:
-    """Return the evaluator of a model; the simulator counts trials from their start, because they start at rest."""
-    if evaluator is PowerEvaluator.SOLVE:
-        from routecast.evaluate.solve import Solve
-
-        return Solve(model=model)
-    from routecast.evaluate.simulate import Simulate
-
-    return Simulate(model, seed=seed, steady_state=False)
-
-
 _profile_option = partial(typer.Option, rich_help_panel="Profile")
+_day_option = partial(typer.Option, rich_help_panel="Day")
+_IN_FRAMES = ("pps", "frames/s", "packets/s")
+
+
+class GapsChoice(StrEnum):
+    """What to do with missing steps."""
+
+    REFUSE = "refuse"
+    HOLD = "hold"
+    INTERPOLATE = "interpolate"
+    DROP = "drop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayOptions:
+    """Options that make the traffic of one day from a series."""
+
+    peak: Annotated[
+        str | None,
+        _day_option("--peak", metavar="RATE", help='Scale the day to this peak, e.g. "4 Gbit/s" or "3 Mpps".'),
+    ] = None
+    step: Annotated[str | None, _day_option("--step", metavar="TIME", help="Steps of the day.")] = None
+    column: Annotated[str | None, _day_option("--column", help="Column of the series' values.")] = None
+    unit: Annotated[str | None, _day_option("--unit", help='Of the values: "Mbit/s", "bit per step", …')] = None
+    gaps: Annotated[GapsChoice | None, _day_option("--gaps", help="What to do with missing steps: refuse without.")] = (
+        None
+    )
+
+    def set_options(self) -> list[str]:
+        """Return the names of the options with a value."""
+        return [f"--{field.name}" for field in fields(self) if getattr(self, field.name)]
+
+    def day(self, series: str, *, frame_bytes: float | None = None, step: str | None = None) -> TrafficSeries:
+        """Return a series as one day in steps; a longer one is averaged by time of day.
+
+        ``series``: a file, a shipped series, or ``synthetic``; ``frame_bytes``: mean size of the frames that a peak in
+        frames counts, FCS included; ``step``: the default of ``--step``, None for the step of the series. Raises
+        RoutecastError: the series, the peak or the step is not valid.
+        """
+        from routecast.load.series import DAY_S
+        from routecast.plan.series.reading import read_series
+        from routecast.plan.series.shapes import mean_day, resampled, scaled_to_peak, synthetic_day, whole_step_of_day
+        from routecast.quantity import parse_bit_rate_bps, parse_duration_s, parse_rate_pps
+
+        peak_bps = None
+        if self.peak is not None:
+            peak_bps = (
+                parse_rate_pps(self.peak) * 8.0 * frame_bytes
+                if frame_bytes is not None and self.peak.strip().lower().endswith(_IN_FRAMES)
+                else parse_bit_rate_bps(self.peak)
+            )
+        if series != "synthetic":
+            traffic = read_series(
+                series, column=self.column, unit=self.unit, gaps=(self.gaps or GapsChoice.REFUSE).value
+            )
+        elif peak_bps is None:
+            raise QuantityProblem("", 'a synthetic day has no size of its own: give --peak, e.g. --peak "4 Gbit/s"')
+        else:
+            traffic = synthetic_day(mean_bps=peak_bps)
+        step = self.step or step
+        step_s = whole_step_of_day(traffic.step_s) if step is None else parse_duration_s(step)
+        is_day = traffic.start is None and traffic.duration_s == DAY_S
+        day = resampled(traffic, step_s) if is_day else mean_day(traffic, step_s)
+        return day if peak_bps is None else scaled_to_peak(day, peak_bps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +118,7 @@ class PowerModelOptions:
         Raises RoutecastError: the file or an option is not valid.
         """
         from routecast.load.frames import FrameMix
-        from routecast.power.day import model_watts
+        from routecast.plan.power.day import model_watts
         from routecast.power.files import read_power_model
         from routecast.quantity import parse_bit_rate_bps
 
@@ -115,7 +150,7 @@ class RouterOptions:
 
         Raises RoutecastError: the file or an option is not valid.
         """
-        from routecast.power.day import TrialWatts, router_watts
+        from routecast.plan.power.day import TrialWatts, router_watts
         from routecast.router.files import read_router_and_load
 
         model, default = read_router_and_load(file, frames=frames_option(load.frame))
@@ -156,9 +191,9 @@ def power_day_command(
     A series longer than a day is averaged by time of day first. A router is asked by one trial for each load, or at
     20 loads with straight lines between them.
     """
-    from routecast.power.day import power_day
+    from routecast.plan.power._views import day_table, proportional_figure
+    from routecast.plan.power.day import power_day
     from routecast.power.files import is_power_model
-    from routecast.power.views import day_table, proportional_figure
 
     check_figure_file(figure)
     is_router = not is_power_model(file)
@@ -200,7 +235,6 @@ def _refuse_other_kind(
         raise QuantityProblem("", f"{others[0]} is of a router: of the load a power model takes rates and --frame")
 
 
-_day_option = partial(typer.Option, rich_help_panel="Day")
 _search_option = partial(typer.Option, rich_help_panel="Search")
 
 
@@ -237,7 +271,7 @@ class SettingOptions:
 
         Raises RoutecastError: the file or an option is not valid.
         """
-        from routecast.power.operating.optimise import tunable_router
+        from routecast.plan.power.operating.optimise import tunable_router
         from routecast.quantity import parse_duration_s
         from routecast.quantity.bounded_file import read_text
         from routecast.quantity.toml_file import parse_toml
@@ -274,7 +308,7 @@ class SearchOptions:
 
     def effort(self, offered: OfferedLoad) -> Effort:
         """Return the effort of the search for a load; raise RoutecastError if the duration is not valid."""
-        from routecast.power.operating.optimise import Effort
+        from routecast.plan.power.operating.optimise import Effort
 
         return Effort(
             evaluator=self.evaluator.value,
@@ -301,7 +335,7 @@ class SwitchingOptions:
 
     def switching(self) -> Switching:
         """Return the cost of a change; raise QuantityProblem if an option is not valid."""
-        from routecast.power.operating.day import Switching
+        from routecast.plan.power.operating.day import Switching
         from routecast.quantity import parse_duration_s, parse_energy_j
 
         return Switching(
@@ -333,7 +367,7 @@ def optimise(
     Every setting that the file offers is bounded by closed form, the promising ones are evaluated, best bound first,
     and the winner is checked by longer simulations with other seeds. With `--day`, a switching plan over a day.
     """
-    from routecast.power.operating.targets import parse_targets
+    from routecast.evaluate.targets import parse_targets
 
     check_figure_file(figure)
     _check_day_options(day, load.load, of_day.set_options() + switching.set_options())
@@ -388,9 +422,9 @@ def _one_load(
     *,
     as_json: bool,
 ) -> None:
-    from routecast.power.operating.document import point_document, point_notes
-    from routecast.power.operating.optimise import describe_unmet_targets, operating_point
-    from routecast.power.views import front_figure, has_front, point_tables
+    from routecast.plan.power._views import front_figure, has_front, point_tables
+    from routecast.plan.power.operating.document import point_document, point_notes
+    from routecast.plan.power.operating.optimise import describe_unmet_targets, operating_point
 
     result = operating_point(machine, load, targets, effort, on_progress=on_progress)
     if figure is not None and has_front(result):
@@ -423,9 +457,9 @@ def _whole_day(
     *,
     as_json: bool,
 ) -> None:
-    from routecast.power.operating.document import day_document, day_notes
-    from routecast.power.operating.optimise import optimise_day
-    from routecast.power.views import day_figure, plan_tables
+    from routecast.plan.power._views import day_figure, plan_tables
+    from routecast.plan.power.operating.document import day_document, day_notes
+    from routecast.plan.power.operating.optimise import optimise_day
 
     frame_bits = 8.0 * load.frames.mean_bytes
     plan = optimise_day(

@@ -30,8 +30,8 @@ from tool_series import (
 )
 
 from routecast.errors import FileProblem, ModelProblem
-from routecast.load.series.reading import read_series
-from routecast.load.series.shapes import mean_day, whole_step_of_day
+from routecast.plan.series.reading import read_series
+from routecast.plan.series.shapes import mean_day, whole_step_of_day
 
 
 @pytest.mark.parametrize(("name", "text", "expected", "said"), CASES, ids=[case[0] for case in CASES])

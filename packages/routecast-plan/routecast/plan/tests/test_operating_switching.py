@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from routecast.power.operating.day import cheapest_path, lazy_cheapest_path, switchings
+from routecast.plan.power.operating.day import cheapest_path, lazy_cheapest_path, switchings
 
 WHOLE = st.integers(0, 20).map(float) | st.just(math.inf)
 DAYS = st.tuples(st.integers(1, 5), st.integers(1, 3)).flatmap(lambda shape: arrays(np.float64, shape, elements=WHOLE))

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
 from routecast.load.series import DAY_S, TrafficSeries
-from routecast.load.series.reading import read_series
-from routecast.load.series.shapes import filled, mean_day, quantile_day, resampled, scaled_to_peak, synthetic_day
+from routecast.plan.series.reading import read_series
+from routecast.plan.series.shapes import filled, mean_day, quantile_day, resampled, scaled_to_peak, synthetic_day
 
 HOUR_S = 3600.0
 RATES = st.floats(0.0, 1e12)

@@ -24,7 +24,7 @@ from itertools import islice
 from pathlib import Path
 
 from routecast.errors import FileProblem, Problem
-from routecast.load.series._table import SeriesTable, shortened
+from routecast.load.series import SeriesTable, shortened
 from routecast.quantity.bounded_file import open_file, read_bytes
 
 _ARCHIVES = (".tgz", ".tar.gz", ".tar")

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import FileProblem, QuantityProblem
-from routecast.load.series._grid import Piece, counter_pieces, spread
 from routecast.load.series._table import parse_series_unit, unit_in_name
-from routecast.load.series.reading import Gaps, read_series, shipped_series
+from routecast.plan.series._grid import Piece, counter_pieces, spread
+from routecast.plan.series.reading import Gaps, read_series, shipped_series
 
 START = datetime(2004, 3, 1)
 

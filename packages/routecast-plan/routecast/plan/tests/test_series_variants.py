@@ -11,7 +11,7 @@ from tool_series import BOTH_BPS, MIDNIGHT, STEPS, clock, counters, in_bps, out_
 
 from routecast.errors import FileProblem
 from routecast.load.series.numbers import with_plain_numbers
-from routecast.load.series.reading import read_series
+from routecast.plan.series.reading import read_series
 
 Cells = Callable[[int], tuple[str, ...]]
 
