@@ -65,6 +65,7 @@ ABSENT = {
     "a plan": (("plan", "cluster", "a.cluster.toml"), "routecast plan", "plan"),
     "watts of a day": (("power", "day", GREEN, "--profile", "abilene", "--json"), "routecast power day", "plan"),
     "an operating point": (("power", "optimise", GREEN), "routecast power optimise", "plan"),
+    "the accuracy board": (("board",), "routecast board", "replications"),
     "a designed experiment": (("experiment", "a.experiment.toml"), "routecast experiment", "experiment"),
     "a builder of plan": (("solve", "np.router.toml"), 'np.router.toml: builder = "network_processor"', "plan"),
     "a study of the lab": (("study", "wire.study.toml"), "wire.study.toml: a study of the kind wire", "lab"),
@@ -236,7 +237,7 @@ def test_what_another_package_brings_is_named_with_the_line_that_installs_it(alo
 
 
 def test_the_list_of_what_each_extra_brings_is_that_of_the_declarations() -> None:
-    """Those of the lab's commands are in the panels of the command line."""
+    """Commands of the lab and of wings may be in the panels of the command line."""
     declared: dict[str, dict[str, set[str]]] = {}
     for file in sorted((ROOT / "packages").glob("routecast-*/pyproject.toml")):
         project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
@@ -255,6 +256,8 @@ def test_the_list_of_what_each_extra_brings_is_that_of_the_declarations() -> Non
             names["studies"] |= set(wing.studies)
     for name, target in ((name, target) for commands in PANELS.values() for name, target in commands.items()):
         targets = [target] if isinstance(target, str) else [*target.commands.values()]
-        if all(each.startswith("lab.") for each in targets):
-            declared["lab"]["commands"].add(name)
+        rooms = {each.partition(".")[0] for each in targets}
+        if rooms <= declared.keys():
+            (extra,) = rooms
+            declared[extra]["commands"].add(name)
     assert {extra: {sort: set(names) for sort, names in sorts.items()} for extra, sorts in EXTRAS.items()} == declared

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from routecast.calibration.packs import read_packs, split, table_points
 from routecast.evaluate.points import Point
+from routecast.replications.accuracy.packs import read_packs, split, table_points
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "corpus"))
 

@@ -11,9 +11,9 @@ import pytest
 
 import routecast as rc
 from routecast.calibration import FittedRouter, fit
-from routecast.calibration.packs import read_packs, table_points
 from routecast.calibration.router_file import router_file
 from routecast.evaluate.points import Layout, Point, parse_points
+from routecast.replications.accuracy.packs import read_packs, table_points
 
 CORE_PPS = 1e6
 

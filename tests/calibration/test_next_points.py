@@ -14,7 +14,6 @@ from numpy.random import default_rng
 from routecast.calibration import fit
 from routecast.calibration.advice import AdviceQuestion, advise
 from routecast.calibration.next_points import interval_log_width, rank
-from routecast.calibration.replay import run_replay
 from routecast.cli.run import run
 from routecast.evaluate.points import Layout, Point
 from routecast.lab.study.until import measure_until
@@ -124,15 +123,6 @@ def test_measuring_stops_when_every_rate_is_known_as_well_as_requested() -> None
     )
     assert not more.is_enough
     assert len(more.measured) == len(known.measured) + 2
-
-
-@pytest.mark.thorough
-def test_a_replay_counts_the_points_of_each_design() -> None:
-    replayed = run_replay(3, files=["meyer2014.csv"])
-    assert set(replayed.medians) == {"meyer2014", "all"}
-    for design, needed in replayed.needed.items():
-        assert len(needed) == 3, design
-        assert all(1 <= each <= 20 for each in needed)
 
 
 TABLE = "cores,frame_bytes,throughput_pps\n1,64,1.7e6\n2,64,3.3e6\n4,64,6.3e6\n"

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from in_process import copy_to_go_on
 
+import routecast
 from routecast.calibration import FittedRouter, fit
-from routecast.calibration.packs import DATA
 from routecast.calibration.router_file import RouterFile, router_file
 from routecast.cli.run import run
 from routecast.evaluate.points import Layout, Point
@@ -22,6 +22,7 @@ from routecast.evaluate.solve import Solve
 from routecast.load import FlowSet, FrameMix, OfferedLoad
 from routecast.router.files import build_router, read_router_and_load
 
+MEASURED = Path(routecast.__file__).parent / "data" / "measured"
 TODAY = date(2026, 1, 31)
 Tables = tuple[list[Point], list[Point]]
 
@@ -147,7 +148,7 @@ def test_validate_saves_a_router_that_solves_and_simulates(
 ) -> None:
     path = tmp_path / "linux.router.toml"
     path.write_text("what was there", encoding="utf-8")
-    source = str(DATA / "measured" / "meyer2014.csv")
+    source = str(MEASURED / "meyer2014.csv")
     assert run(["validate", source, "--save-router", str(path)]) == 0
     assert f"wrote {path}" in capsys.readouterr().err.replace("\n", "")
     model, load = read_router_and_load(path)
@@ -193,7 +194,7 @@ def test_what_no_router_file_can_hold_is_refused(
     rows = [(series, k, 2e6 * k**0.9) for series in ("a", "b") for k in (1, 4)]
     text = "".join(f"{series},{k},64,{rate}\n" for series, k, rate in rows)
     Path("two.csv").write_text("series,cores,frame_bytes,throughput_pps\n" + text, encoding="utf-8")
-    shutil.copy(DATA / "measured" / "meyer2014.csv", "four.csv")
+    shutil.copy(MEASURED / "meyer2014.csv", "four.csv")
     assert run(arguments) != 0
     assert message in " ".join(capsys.readouterr().err.replace("│", " ").split())
     assert not Path("x.toml").exists()

@@ -9,10 +9,11 @@ import pytest
 
 from routecast.calibration._fit import evidence_by_scales, fit, shared_poll
 from routecast.calibration.forward import POLL_SHAPE
-from routecast.calibration.packs import read_packs, table_points
-from routecast.calibration.priors import learn, read_priors
+from routecast.calibration.priors import read_priors
 from routecast.contention import LAWS
 from routecast.evaluate.points import Layout, Point
+from routecast.replications.accuracy.learning import learn
+from routecast.replications.accuracy.packs import read_packs, table_points
 
 POLLING = Layout(polls_ports=True)
 

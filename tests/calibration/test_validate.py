@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from statistics import fmean
 
 import pytest
 
+import routecast
 from routecast.calibration import validate
-from routecast.calibration.packs import DATA
 from routecast.cli.run import run
 from routecast.errors import FitProblem
 from routecast.evaluate.points import Point
+
+DATA = Path(routecast.__file__).parent / "data"
 
 SUMMARY = {
     "held_out",

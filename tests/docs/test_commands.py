@@ -30,8 +30,8 @@ import pytest
 from in_process import completed, copy_to_go_on
 from kept_text import read_kept
 
-from routecast.calibration.board import Weakness
 from routecast.lab.testbed.checks import NAMESPACE_CAPABILITIES, missing
+from routecast.replications.accuracy.board import Weakness
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -184,7 +184,7 @@ def recorded_board(monkeypatch: pytest.MonkeyPatch) -> None:
         Weakness(**{name: row[key] for key, name in name_of_key.items()}) for row in recorded["weaknesses"]
     )
     board = SimpleNamespace(weaknesses=weaknesses, worse=lambda: recorded["worse"])
-    monkeypatch.setattr("routecast.calibration.board.run_board", lambda _: board)
+    monkeypatch.setattr("routecast.replications.accuracy.board.run_board", lambda _: board)
 
 
 @pytest.mark.slow

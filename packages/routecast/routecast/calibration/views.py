@@ -1,4 +1,4 @@
-"""Tables of a validation and of the accuracy board."""
+"""Tables and the page of a validation, and the table of the next measurements."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from routecast.calibration.next_points import half_width_ratio
-from routecast.calibration.replay import DESIGNS, WITHIN_RATIO
 from routecast.quantity.comparison import held_out
 from routecast.show.page import Folded, Listing, Live, Page, Section, Tile, Tiles
 from routecast.show.tables import Column, Table, percent, signed_percent
@@ -15,31 +14,12 @@ from routecast.show.tables import Column, Table, percent, signed_percent
 if TYPE_CHECKING:
     from routecast.calibration import Prediction, Validation
     from routecast.calibration.advice import Advice
-    from routecast.calibration.board import Board, Group
-    from routecast.calibration.replay import Replayed
     from routecast.evaluate.points import Point
 
-__all__ = [
-    "LIMITS",
-    "advice_table",
-    "board_remarks",
-    "board_tables",
-    "replay_table",
-    "rows_table",
-    "validation_page",
-    "validation_tables",
-    "weakness_table",
-]
+__all__ = ["LIMITS", "advice_table", "rows_table", "validation_page", "validation_tables"]
 
 LIMITS = {"cpu": "cores", "link": "links", "nic": "NIC", "shared": "shared", "link and cpu": "links, cores"}
 """Short names of the limits for the column of a table."""
-
-_BOARD = (
-    "Each source is predicted with weights of laws and scales learnt from the others; the priors of the laws' shapes "
-    "and of the bus are the same for all, and were chosen in sight of the board. Inside: share of the points in their "
-    "50, 80 and 95 % intervals. Width and score are of 95 % intervals, in natural logarithms: the score adds 40 times "
-    "what a point misses its interval by. Best: the naive law with the smallest value on the same points."
-)
 
 _MAX_ROWS = 40
 
@@ -176,122 +156,5 @@ def _frames(point: Point) -> str:
     return point.frame_mix.name if point.frame_mix else f"{point.frame_bytes:g}"
 
 
-def board_tables(board: Board) -> tuple[Table, ...]:
-    """Return one row per pack, and one per source, for all and for points at line rate."""
-    packs = _accuracy_table(
-        [pack.group for pack in board.packs],
-        name="board",
-        title=f"Accuracy at {board.held_out} held-out points that calibration has not seen",
-        first_column="Pack",
-        caption=_BOARD,
-    )
-    groups = _accuracy_table(
-        board.groups,
-        name="sources",
-        title="The same by source",
-        first_column="Source",
-        caption="Points at the rate of a link or a card are not in the other rows, because they do not test a model.",
-    )
-    return packs, groups
-
-
-def weakness_table(board: Board) -> Table:
-    """Return the packs on which the board misses its coverage or loses to the best single law."""
-    return Table.of(
-        board.weaknesses,
-        Column.text("Pack", lambda row: row.pack),
-        Column("Points", "", "d", lambda row: row.points),
-        Column.text("Criterion", lambda row: row.criterion),
-        Column("Value", getter=lambda row: _with_unit(row.value, row.is_ratio)),
-        Column("Better", getter=lambda row: f"{_with_unit(row.reference, row.is_ratio)} {row.reference_name}"),
-        Column("Repeats", "± %", getter=lambda row: _repeats(row.repeats_to_ratio, is_stated=row.is_stated)),
-        name="weaknesses",
-        title="Known weaknesses: where intervals miss their coverage or a single law is better",
-        caption="Coverage and score are those of 95 % intervals; the coverage should be between 92 and 99 %, the score "
-        "is in natural logarithms. Repeats: standard deviation of repeated measurements of the pack over their mean.",
-    )
-
-
 def _whole_percent(ratio: float) -> str:
     return f"{100.0 * ratio:.0f}"
-
-
-def _with_unit(value: float, is_ratio: bool) -> str:
-    return f"{percent(value)} %" if is_ratio else f"{value:.2f}"
-
-
-def _repeats(ratio: float | None, *, is_stated: bool) -> str:
-    if ratio is None:
-        return "not known"
-    return f"{percent(ratio)} stated" if is_stated else percent(ratio)
-
-
-def _accuracy_table(groups: Sequence[Group], *, name: str, title: str, first_column: str, caption: str) -> Table:
-    def summary(key: str) -> Callable[[Group], float]:
-        return lambda group: group.summary[key]
-
-    def inside(group: Group) -> str:
-        return " ".join(_whole_percent(group.summary[f"coverage_{level}_ratio"]) for level in (50, 80, 95))
-
-    error = "error in %"
-    return Table.of(
-        groups,
-        Column.text(first_column, lambda group: group.name),
-        Column("Points", "", "d", lambda group: len(group.rows)),
-        Column("Median", "", percent, summary("median_abs_error_ratio"), group=error),
-        Column("Mean", "", percent, summary("mean_abs_error_ratio"), group=error),
-        Column("90th", "", percent, summary("p90_abs_error_ratio"), group=error),
-        Column("Inside", "%", getter=inside),
-        Column("Width", "", ".2f", summary("interval_log_width")),
-        Column("Score", "", ".2f", summary("interval_score")),
-        Column("Best median", "%", getter=lambda group: _best(group, "median_abs_error_ratio", percent)),
-        Column("Best score", getter=lambda group: _best(group, "interval_score", "{:.2f}".format)),
-        name=name,
-        title=title,
-        caption=caption,
-    )
-
-
-def _best(group: Group, key: str, format_value: Callable[[float], str]) -> str:
-    name, value = group.best_baseline(key)
-    return f"{format_value(value)} {name}"
-
-
-def replay_table(replayed: Replayed) -> Table:
-    """Return the number of measurements of each design, by source."""
-    return Table.of(
-        replayed.medians.items(),
-        Column.text("Source", lambda row: row[0]),
-        Column("Starts", "", "d", lambda row: int(row[1]["starts"])),
-        *(Column(design.capitalize(), "", "g", _value(design)) for design in DESIGNS),
-        name="replay",
-        title=f"Measurements until nine of ten others are predicted within {percent(WITHIN_RATIO)} %",
-        caption="Medians over starts at a random condition of a random series of six conditions or more. Next: the "
-        "advice of `routecast next`; uniform: random; fixed: the first, the middle and the last, then random.",
-    )
-
-
-def board_remarks(board: Board) -> tuple[str, ...]:
-    """Return remarks on missed goals of packs, and on errors beyond their record."""
-    missed = [
-        f"{pack.name}: {_key_title(key)} is {percent(_value_of(pack.group, key))} %, the goal is {percent(limit)} %"
-        for pack in board.packs
-        for key, (limit, kept) in pack.targets.items()
-        if not kept
-    ]
-    grown = [
-        f"{pack}: {_key_title(key)} has grown from {percent(recorded)} to {percent(now)} %"
-        for pack, keys in board.worse().items()
-        for key, (now, recorded) in keys.items()
-    ]
-    return (*missed, *grown)
-
-
-def _key_title(key: str) -> str:
-    if key == "half_of_best_baseline":
-        return "median error (goal: half of the best baseline's)"
-    return key.replace("_abs_error_ratio", " error").replace("max", "largest").replace("p90", "90th percentile of the")
-
-
-def _value_of(group: Group, key: str) -> float:
-    return group.summary["median_abs_error_ratio" if key == "half_of_best_baseline" else key]

@@ -49,7 +49,7 @@ PANELS: Mapping[str, Mapping[str, str | CommandGroup]] = {
     "Is it true": {
         "study": "cli.study:study",
         "validate": "cli.validate:validate",
-        "board": "cli.validate:board",
+        "board": "replications.accuracy.commands:board",
         "compare": "cli.compare:compare",
         "next": "cli.validate:next_measurement",
     },

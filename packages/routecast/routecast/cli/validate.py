@@ -15,7 +15,6 @@ from routecast.cli.console import (
     print_csv,
     print_json,
     print_table,
-    progress_bar,
     read_series_points,
     refuse_two_forms,
     remark,
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from routecast.calibration.advice import Advice
     from routecast.evaluate.points import Point
 
-__all__ = ["board", "next_measurement", "validate"]
+__all__ = ["next_measurement", "validate"]
 
 
 def next_measurement(
@@ -120,61 +119,6 @@ def _print_advice(advice: Sequence[Advice], until_ratio: float | None) -> None:
         precision = f"{name}The requested rates are known within ±{entry.half_width_ratio:.1%}"
         verdict = "enough, stop." if entry.is_enough(until_ratio) else "measure the first point and ask again."
         data().print(f"{precision}, required is ±{until_ratio:.1%}: {verdict}", markup=False)
-
-
-def board(
-    *,
-    replay: Annotated[
-        int,
-        typer.Option(
-            "--replay",
-            metavar="STARTS",
-            min=0,
-            help="Instead count the points that `next` needs, from so many starts (200: a quarter of an hour).",
-        ),
-    ] = 0,
-    size: Annotated[
-        bool, typer.Option("--size", help="Instead judge the counts of cores that `size` gives, a minute.")
-    ] = False,
-    weaknesses: Annotated[
-        bool,
-        typer.Option("--weaknesses", help="Print only where intervals miss their coverage or a single law is better."),
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Predict the held-out points of every shipped pack of measurements, beside naive baselines.
-
-    Leaves with 1 if an error has grown beyond its record.
-    """
-    from routecast.calibration.board import run_board
-    from routecast.calibration.replay import run_replay
-    from routecast.calibration.views import board_remarks, board_tables, replay_table, weakness_table
-
-    if replay:
-        with progress_bar("replay") as progress:
-            replayed = run_replay(replay, on_progress=progress)
-        if as_json:
-            print_json(replayed.to_json())
-        else:
-            print_table(data(), replay_table(replayed))
-        return
-    if size:
-        _print_size_board(as_json=as_json)
-        return
-    with progress_bar("board") as progress:
-        result = run_board(progress)
-    if as_json:
-        print_json(result.to_json())
-    elif weaknesses:
-        print_table(data(), weakness_table(result))
-    else:
-        for table in (*board_tables(result), weakness_table(result)):
-            print_table(data(), table)
-        for text in board_remarks(result):
-            data().print(text, markup=False)
-    if result.worse():
-        remark("Criterion missed: errors have grown beyond their record")
-        raise typer.Exit(1)
 
 
 def validate(
@@ -272,15 +216,3 @@ def _write_page(validation: Validation, points: Sequence[Point], out: Path, *, s
     page = validation_page(validation, points, live=live, source=source, command=command)
     write_whole(out, render_page(page))
     remark(f"wrote {out}")
-
-
-def _print_size_board(*, as_json: bool) -> None:
-    from routecast.size.board import run_size_board
-    from routecast.size.views import size_board_table
-
-    with progress_bar("board") as progress:
-        sizes = run_size_board(progress)
-    if as_json:
-        print_json(sizes.to_json())
-    else:
-        print_table(data(), size_board_table(sizes))

@@ -26,7 +26,7 @@ law            factor c(k) or growth g(k)      what the cores share
 Calibration, router files and the closed form use this registry. The simulator uses a table of the factors for 1, 2, …
 busy units. To add a law, write a file in this folder with ``LAWS = (Law(…),)`` and add its name to ``_FILES``. Router
 files and :func:`routecast.calibration.fit` can then name the law. Calibrations average over it after
-``python -m routecast.calibration.board --learn`` has estimated its weight.
+``python -m routecast.replications.accuracy.board --learn`` has estimated its weight.
 """
 
 from __future__ import annotations

@@ -14,17 +14,8 @@ from routecast.show.figures import Axis, Figure, Line, Points
 from routecast.show.page import Folded, Listing, Live, Notice, Page, Section, Tile, Tiles
 from routecast.show.tables import Column, Table, scaled
 from routecast.size._answer import Sizing, describe_point
-from routecast.size.board import SizeBoard
 
-__all__ = [
-    "compared_table",
-    "counts_table",
-    "describe_next",
-    "probability_figure",
-    "rate_figure",
-    "size_board_table",
-    "size_page",
-]
+__all__ = ["compared_table", "counts_table", "describe_next", "probability_figure", "rate_figure", "size_page"]
 
 _AROUND = 6
 _MEASURED = (
@@ -250,36 +241,3 @@ def _renamed(section: Section, number: int) -> Section:
 
 def _name(sizing: Sizing, sizings: tuple[Sizing, ...]) -> str:
     return f"{sizing.series}: " if len(sizings) > 1 else ""
-
-
-def size_board_table(board: SizeBoard) -> Table:
-    """Return the table of the accuracy of sizing on published measurements of routers."""
-    summary = board.summary
-    return Table.of_facts(
-        (
-            ("Targets", f"{summary['asked']:.0f}"),
-            ("with a certain count", f"{summary['answered']:.0f}"),
-            ("with a best count of 80 % or more", f"{summary['with_best_count']:.0f}"),
-            *(
-                (
-                    f"of them stated from {low} to {high} %: stated, met",
-                    f"{summary[f'from_{low}_to_{high}']:.0f}: {summary[f'from_{low}_to_{high}_stated_ratio']:.1%}, "
-                    f"{summary[f'from_{low}_to_{high}_met_ratio']:.1%}",
-                )
-                for low, high in ((80, 90), (90, 95), (95, 97))
-            ),
-            ("their stated probability, mean", f"{summary['stated_ratio']:.1%}"),
-            ("met by the measurement", f"{summary['met_ratio']:.1%}"),
-            ("of these with a stated probability below 97 %", f"{summary['near']:.0f}"),
-            ("stated, mean", f"{summary['near_stated_ratio']:.1%}"),
-            ("met", f"{summary['near_met_ratio']:.1%}"),
-            ("of all at held-out points", f"{summary['held_out']:.0f}"),
-            ("stated, mean", f"{summary['held_out_stated_ratio']:.1%}"),
-            ("met", f"{summary['held_out_met_ratio']:.1%}"),
-            ("cores over the least that would have sufficed, median", f"{summary['cores_over_least']:.2f}"),
-        ),
-        name="size-board",
-        title="Counts of cores with a probability of 95 %, judged by measurements",
-        caption="Targets: half, two thirds and all of the largest measured rate of each series and frames; counts to "
-        "choose from: those that were measured; priors without the series' source.",
-    )

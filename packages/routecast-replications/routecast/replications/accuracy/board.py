@@ -3,13 +3,13 @@
 The routers of a source are predicted with priors learnt without that source.
 
 ``routecast board`` prints it. The errors of the last accepted version are kept in ``data/packs/recorded.json``; a test
-asserts that they do not get worse. ``python -m routecast.calibration.board`` prints the board as JSON, and
+asserts that they do not get worse. ``python -m routecast.replications.accuracy.board`` prints the board as JSON, and
 
 * with ``--record`` it rewrites the recorded errors,
-* with ``--learn`` it learns the priors anew, from all sources and without each (:mod:`routecast.calibration.priors`),
-  with ``--hazards`` those of unseen ceilings alone (:mod:`routecast.calibration.ceilings`),
+* with ``--learn`` it learns the priors anew, from all sources and without each
+  (:mod:`routecast.replications.accuracy.learning`), with ``--hazards`` those of unseen ceilings alone,
 * with ``--without KEY,KEY`` it withholds these facts about the machines from routecast and from the baselines
-  (:mod:`routecast.calibration.packs` names them; ``testbed``: series are fitted apart).
+  (:mod:`routecast.replications.accuracy.packs` names them; ``testbed``: series are fitted apart).
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from routecast.calibration._baselines import BASELINES, predict_baselines
-from routecast.calibration._chain import fit_chain, linear_chain, read_chain_points
-from routecast.calibration._discrepancy import is_capped
-from routecast.calibration._fit import FittedRouter, fit, shared_poll
+from routecast.calibration import FittedRouter, fit, is_capped, shared_poll
 from routecast.calibration.forward import POLL_SHAPE
-from routecast.calibration.packs import DATA, Pack, read_packs, split, table_points
-from routecast.calibration.priors import read_priors, write_hazards, write_priors
+from routecast.calibration.priors import read_priors
 from routecast.evaluate.plain import plain
 from routecast.evaluate.points import Point
 from routecast.progress import Progress
 from routecast.quantity.comparison import ComparedRow, Intervals, summarise
 from routecast.quantity.whole_file import write_whole
+from routecast.replications.accuracy._baselines import BASELINES, predict_baselines
+from routecast.replications.accuracy._chain import fit_chain, linear_chain, read_chain_points
+from routecast.replications.accuracy.learning import write_hazards, write_priors
+from routecast.replications.accuracy.packs import MEASURED, PACKS, Pack, read_packs, split, table_points
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,7 +46,7 @@ __all__ = ["Board", "Group", "calibrated_series", "run_board"]
 
 _COVERAGE_RANGE = (0.92, 0.99)
 """Share of the points of a pack inside 95 % intervals: below the range intervals are too narrow, above too wide."""
-RECORDED = DATA / "packs" / "recorded.json"
+RECORDED = PACKS / "recorded.json"
 _RECORDED_KEYS = ("mean_abs_error_ratio", "median_abs_error_ratio", "p90_abs_error_ratio", "max_abs_error_ratio")
 
 
@@ -157,7 +157,7 @@ class PackResult:
         if self.pack.kind == "chain":
             errors = [
                 point.standard_error_ratio
-                for point in read_chain_points(DATA / "measured" / self.pack.file)
+                for point in read_chain_points(MEASURED / self.pack.file)
                 if self.pack.uses(point.series) and point.standard_error_ratio
             ]
             return (median(errors), False) if errors else (self.pack.noise_ratio, True)
@@ -345,7 +345,7 @@ def _router_rows(pack: Pack, seed: int) -> Iterator[HeldOutRow]:
 
 
 def _chain_rows(pack: Pack, seed: int) -> Iterator[HeldOutRow]:
-    points = [point for point in read_chain_points(DATA / "measured" / pack.file) if pack.uses(point.series)]
+    points = [point for point in read_chain_points(MEASURED / pack.file) if pack.uses(point.series)]
     for name in dict.fromkeys(point.series for point in points):
         members = [point for point in points if point.series == name]
         max_quota = max(max(point.quotas) for point in members)

@@ -18,7 +18,7 @@ series, with their ``reason``:
 * ``polls_ports``, ``narrow_share_ratio`` and ``narrow_cores``: see :class:`routecast.evaluate.points.Layout`;
 * ``laws``: the laws that the structure of the router does not exclude.
 
-``testbed = true`` in the file fits the series together (:func:`routecast.calibration._fit.shared_poll`). The baselines
+``testbed = true`` in the file fits the series together (:func:`routecast.calibration.shared_poll`). The baselines
 use caps and flows too.
 
 At most four rows of a series may calibrate. A series that lacks one of them is left out.
@@ -37,9 +37,11 @@ from typing import Any, Literal
 
 from routecast.evaluate.points import Layout, Point, read_points
 
-__all__ = ["DATA", "Pack", "Rows", "read_packs", "split", "table_points"]
+__all__ = ["MEASURED", "PACKS", "Pack", "Rows", "read_packs", "split", "table_points"]
 
-DATA = Path(str(files("routecast") / "data"))
+MEASURED = Path(str(files("routecast") / "data" / "measured"))
+"""Folder of the published tables, which ship with the core."""
+PACKS = Path(str(files("routecast.replications") / "data" / "packs"))
 _CAP_FRAME_BYTES = 64.0
 """Frame size at which the caps of cards in the tables were measured."""
 
@@ -96,7 +98,7 @@ def _matches_any(series: str, patterns: Sequence[str]) -> bool:
 
 def read_packs(folder: Path | None = None) -> tuple[Pack, ...]:
     """Read the shipped packs, in the order of their file names."""
-    home = folder or DATA / "packs"
+    home = folder or PACKS
     packs = []
     for path in sorted(home.glob("*.toml"), key=lambda path: int(path.name.split("-")[0])):
         data = _toml(path)
@@ -122,7 +124,7 @@ def table_points(pack: Pack) -> tuple[Point, ...]:
             layout=pack.layout(point.series),
             calibrate=False,
         )
-        for point in read_points(DATA / "measured" / pack.file)
+        for point in read_points(MEASURED / pack.file)
         if pack.uses(point.series)
     )
 

@@ -9,9 +9,9 @@ refilled, batches cut short). It therefore forwards ``r·(q - q0)`` bytes a seco
 a machine. The slowest function limits the chain, and the random order of stops costs a little more if several
 functions are about as slow: ``X = (Σ x_i^-p + C^-p)^(-1/p)``, where C is the rate of the source of the chain.
 
-The posterior is sampled as for a router (:mod:`routecast.calibration._posterior`). Priors: each r is free; q0 is about
-2 % of a core (a stop of 1-4 ms in a period of 100 ms, the default of Linux's CFS bandwidth control) within a factor of
-2; C is about three times the rate of one core, within a factor of 3; p is about 12.
+The posterior is sampled as for a router (:func:`routecast.calibration.sample_posterior`). Priors: each r is free; q0
+is about 2 % of a core (a stop of 1-4 ms in a period of 100 ms, the default of Linux's CFS bandwidth control) within a
+factor of 2; C is about three times the rate of one core, within a factor of 3; p is about 12.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from routecast.calibration._baselines import bootstrap
-from routecast.calibration._posterior import Posterior, sample_posterior
+from routecast.calibration import Posterior, sample_posterior
 from routecast.calibration.score import intervals
 from routecast.errors import FitProblem
 from routecast.quantity.comparison import ComparedRow, Intervals
+from routecast.replications.accuracy._baselines import bootstrap
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import numpy as np
 
-from routecast.calibration._discrepancy import REPEATABILITY_RATIO
+from routecast.calibration import REPEATABILITY_RATIO
 from routecast.calibration.eq5 import fit_eq5
 from routecast.calibration.forward import cap_pps, flow_groups
 from routecast.calibration.score import intervals

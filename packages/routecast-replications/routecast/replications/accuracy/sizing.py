@@ -13,12 +13,12 @@ from statistics import fmean, median
 from typing import Any
 
 from routecast.calibration import FittedRouter
-from routecast.calibration.board import calibrated_series
 from routecast.calibration.fitted import CONFIDENCE_RATIO, TOLERANCE_RATIO
-from routecast.calibration.packs import Pack, read_packs
 from routecast.evaluate.plain import plain
 from routecast.evaluate.points import Point
 from routecast.progress import Progress
+from routecast.replications.accuracy.board import calibrated_series
+from routecast.replications.accuracy.packs import Pack, read_packs
 
 __all__ = ["TARGETS", "Chosen", "SizeBoard", "run_size_board"]
 

@@ -11,9 +11,11 @@ import json
 import pytest
 from corpus import HERE, hold, plain
 
-from routecast.calibration.board import Board, PackResult, packs_without_facts, run_board
-from routecast.calibration.packs import read_packs
-from routecast.calibration.views import weakness_table
+from routecast.replications.accuracy._views import weakness_table
+from routecast.replications.accuracy.board import Board, PackResult, packs_without_facts, run_board
+from routecast.replications.accuracy.packs import read_packs
+from routecast.replications.accuracy.replay import run_replay
+from routecast.replications.accuracy.sizing import run_size_board
 
 MISSED = {
     # docs/validation.md, "Where the board misses its targets".
@@ -21,6 +23,7 @@ MISSED = {
     ("csit1701-cores-beyond", "half_of_best_baseline"),
 }
 TARGETS = [(pack.name, key) for pack in read_packs() for key in pack.target or {}]
+RECORD = "python -m routecast.replications.accuracy.board --record"
 FEW = 20  # points: an average of fewer says little
 SIX = 6  # of the pack that says so in its name
 
@@ -57,7 +60,7 @@ def board() -> Board:
 
 @pytest.mark.thorough
 def test_no_error_is_worse_than_recorded(board: Board) -> None:
-    assert set(board.recorded) == {pack.name for pack in board.packs}, "python -m routecast.calibration.board --record"
+    assert set(board.recorded) == {pack.name for pack in board.packs}, RECORD
     assert board.worse() == {}
 
 
@@ -155,3 +158,22 @@ def test_the_spread_of_repetitions_is_measured_stated_or_not_known() -> None:
     assert ratio is not None
     assert 0.001 < ratio < 0.02
     assert not is_stated
+
+
+@pytest.mark.slow
+def test_counts_given_with_95_percent_are_met_as_often_by_what_others_measured() -> None:
+    # The whole board takes a minute: a part of it. A count that is met in fewer than 9 of 10 would be overconfident.
+    packs = [pack for pack in read_packs() if pack.kind == "multicore"][::4]
+    summary = run_size_board(packs=packs).summary
+    assert summary["answered"] > 20
+    assert summary["met_ratio"] >= 0.9
+    assert summary["cores_over_least"] <= 1.25
+
+
+@pytest.mark.thorough
+def test_a_replay_counts_the_points_of_each_design() -> None:
+    replayed = run_replay(3, files=["meyer2014.csv"])
+    assert set(replayed.medians) == {"meyer2014", "all"}
+    for design, needed in replayed.needed.items():
+        assert len(needed) == 3, design
+        assert all(1 <= each <= 20 for each in needed)

@@ -18,14 +18,13 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Final
 
-from routecast.calibration._discrepancy import Measurements
-from routecast.calibration._fit import fit
+from routecast.calibration import Measurements, fit
 from routecast.calibration.fitted import FittedRouter
-from routecast.calibration.packs import read_packs, table_points
 from routecast.calibration.priors import Priors, read_priors
 from routecast.evaluate.points import Point
 from routecast.progress import Progress
 from routecast.quantity.quantile import quantile
+from routecast.replications.accuracy.packs import read_packs, table_points
 
 __all__ = ["DESIGNS", "WITHIN_RATIO", "Replayed", "run_replay"]
 

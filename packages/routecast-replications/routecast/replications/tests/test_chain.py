@@ -6,11 +6,11 @@ from statistics import median
 
 import pytest
 
-from routecast.calibration._chain import ChainPoint, fit_chain, read_chain_points
-from routecast.calibration.packs import DATA, read_packs
+from routecast.replications.accuracy._chain import ChainPoint, fit_chain, read_chain_points
+from routecast.replications.accuracy.packs import MEASURED, read_packs
 
 PACK = next(pack for pack in read_packs() if pack.name == "nfvtcp-six")
-POINTS = read_chain_points(DATA / "measured" / PACK.file)
+POINTS = read_chain_points(MEASURED / PACK.file)
 SERIES = sorted({point.series for point in POINTS})
 
 
