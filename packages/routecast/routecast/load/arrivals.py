@@ -174,7 +174,6 @@ def read_capture(
 _TEXT_SUFFIXES = frozenset({".csv", ".tsv", ".txt", ".log"})
 _COLUMNS, _PORT = ("time_s", "frame_bytes", "flow"), "port"
 _SAME_COLUMN = dict.fromkeys(("frame", "frames", "frame_size"), "frame_bytes")
-_SHOWN_PROBLEMS = 20
 _LARGEST_BYTES = 500_000_000
 """About twenty million frames, which take one or two gigabytes of memory."""
 
@@ -191,64 +190,58 @@ def read_trace(path: str | Path) -> Arrivals:
     from routecast.quantity.table_file import read_table_text
 
     path = Path(path)
-    times_s: list[float] = []
-    sizes_bytes: list[int] = []
-    flows: list[int] = []
-    port_of_flow: dict[int, int] = {}
-    problems: list[Problem] = []
     text = read_table_text(path, kind="trace", max_file_bytes=_LARGEST_BYTES)
     if is_tcpdump_text(text):
         return Arrivals.recorded(tcpdump_text(str(path), text))
     if not _is_own(text) and is_packet_list(text):
         return Arrivals.recorded(packet_list(str(path), text))
     try:
-        rows = csv.reader(io.StringIO(text, newline=""))
-        header = [_SAME_COLUMN.get(name.strip(), name.strip()) for name in next(rows, [])]
-        if not _has_own_columns(header):
-            got = ", ".join(header)[:200] or "nothing"
-            message = (
-                f"got the columns {got}: a trace has {', '.join(_COLUMNS)}, and perhaps {_PORT}; a list of packets has "
-                "a time and a length, as tshark -T fields -E header=y -e frame.time_epoch -e frame.len -e ip.src "
-                "-e ip.dst writes it"
-            )
-            raise FileProblem(str(path), [Problem("line 1", message)])
-        column = {name: header.index(name) for name in header}
-        for row in rows:
-            if not row:
-                continue
-            try:
-                if len(row) != len(header):
-                    raise ValueError(f"has {len(row)} fields")
-                time_s = float(row[column["time_s"]])
-                size_bytes = int(row[column["frame_bytes"]])
-                flow = int(row[column["flow"]])
-                if not math.isfinite(time_s):
-                    raise ValueError(f"time_s is {time_s}: instants are finite")
-                if not 64 <= size_bytes <= 65_535:
-                    raise ValueError(f"frame_bytes is {size_bytes}: frames have 64 to 65535 bytes")
-                if flow < 0:
-                    raise ValueError(f"flow is {flow}: flows are numbered 0, 1, …")
-                port = int(row[column[_PORT]]) if _PORT in column else None
-                if port is not None and port_of_flow.setdefault(flow, port) != port:
-                    raise ValueError(f"flow {flow} enters by port {port}, and before by {port_of_flow[flow]}")
-                if port is not None and port < 0:
-                    raise ValueError(f"port is {port}: ports are numbered 0, 1, …")
-            except ValueError as problem:
-                problems.append(Problem(f"line {rows.line_num}", str(problem)[:200]))
-                if len(problems) == _SHOWN_PROBLEMS:
-                    break
-                continue
-            times_s.append(time_s)
-            sizes_bytes.append(size_bytes)
-            flows.append(flow)
+        return Arrivals.recorded(_own_frames(str(path), text))
     except csv.Error as problem:
         raise FileProblem(str(path), [Problem("", f"cannot be read as CSV: {problem}")]) from problem
-    if problems:
-        raise FileProblem(str(path), problems)
-    try:
-        return Arrivals.recorded(RecordedFrames.of(times_s, sizes_bytes, flows, flows=_entering(port_of_flow)))
     except ModelProblem as problem:
         raise FileProblem(str(path), problem.problems) from problem
+
+
+def _own_frames(path: str, text: str) -> RecordedFrames:
+    """Read a trace with the columns of routecast, and perhaps the port that each flow enters by."""
+    from routecast.load.packet_list import columns_of
+
+    rows = csv.reader(io.StringIO(text, newline=""))
+    header = [_SAME_COLUMN.get(name.strip(), name.strip()) for name in next(rows, [])]
+    if not _has_own_columns(header):
+        got = ", ".join(header)[:200] or "nothing"
+        message = (
+            f"got the columns {got}: a trace has {', '.join(_COLUMNS)}, and perhaps {_PORT}; a list of packets has "
+            "a time and a length, as tshark -T fields -E header=y -e frame.time_epoch -e frame.len -e ip.src "
+            "-e ip.dst writes it"
+        )
+        raise FileProblem(path, [Problem("line 1", message)])
+    column = {name: header.index(name) for name in header}
+    port_of_flow: dict[int, int] = {}
+
+    def read(row: Sequence[str]) -> tuple[float, int, int]:
+        if len(row) != len(header):
+            raise ValueError(f"has {len(row)} fields")
+        time_s = float(row[column["time_s"]])
+        size_bytes = int(row[column["frame_bytes"]])
+        flow = int(row[column["flow"]])
+        if not math.isfinite(time_s):
+            raise ValueError(f"time_s is {time_s}: instants are finite")
+        if not 64 <= size_bytes <= 65_535:
+            raise ValueError(f"frame_bytes is {size_bytes}: frames have 64 to 65535 bytes")
+        if flow < 0:
+            raise ValueError(f"flow is {flow}: flows are numbered 0, 1, …")
+        port = int(row[column[_PORT]]) if _PORT in column else None
+        if port is not None and port_of_flow.setdefault(flow, port) != port:
+            raise ValueError(f"flow {flow} enters by port {port}, and before by {port_of_flow[flow]}")
+        if port is not None and port < 0:
+            raise ValueError(f"port is {port}: ports are numbered 0, 1, …")
+        return time_s, size_bytes, flow
+
+    numbered = ((f"line {rows.line_num}", row) for row in rows if row)
+    times_s, sizes_bytes, flows = columns_of(numbered, read, path=path)
+    return RecordedFrames.of(times_s, sizes_bytes, flows, flows=_entering(port_of_flow))
 
 
 def _has_own_columns(header: Sequence[str]) -> bool:

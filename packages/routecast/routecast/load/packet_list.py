@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC
 
 from routecast.errors import FileProblem, Problem
 from routecast.load.trace import RecordedFrames
 from routecast.quantity.table_file import csv_cells
 
-__all__ = ["is_packet_list", "packet_list"]
+__all__ = ["columns_of", "is_packet_list", "packet_list"]
 
 _TIME = re.compile(
     r"(?:_ws\.col\.)?time|(?:frame\.)?time_(?:epoch|relative|s|ms|us|ns)|timestamp(?:_(?:s|ms|us|ns))?", re.IGNORECASE
@@ -51,35 +51,55 @@ def packet_list(path: str, text: str) -> RecordedFrames:
     length_at = with_fcs if with_fcs is not None else next(i for i, name in enumerate(names) if _LENGTH.fullmatch(name))
     address_at = [index for index, name in enumerate(names) if _ADDRESS.fullmatch(name)]
     scale_s = next((scale for unit, scale in _SCALE_S.items() if names[time_at].lower().endswith(f"_{unit}")), 1.0)
+    numbers: dict[tuple[str, ...], int] = {}
+
+    def read(row: Sequence[str]) -> tuple[float, int, int]:
+        if len(row) != len(names):
+            raise ValueError(f"has {len(row)} fields, the head {len(names)}")
+        time_s = _time_s(row[time_at].strip()) * scale_s
+        if not math.isfinite(time_s):
+            raise ValueError(f"has the time {time_s}: instants are finite")
+        length = int(row[length_at])
+        size = length if with_fcs is not None else max(length + _FCS_BYTES, _MIN_BYTES)
+        if length < 1 or not _MIN_BYTES <= size <= _MAX_BYTES:
+            raise ValueError(f"has a length of {length} B: frames have 64 to 65535 bytes with FCS")
+        return time_s, size, numbers.setdefault(tuple(row[index] for index in address_at), len(numbers))
+
+    numbered = ((f"row {number}", row) for number, row in enumerate(rows[1:], start=2))
+    times_s, sizes_bytes, flows = columns_of(numbered, read, path=path)
+    if not times_s:
+        raise FileProblem(path, [Problem("", "has no packets")])
+    return RecordedFrames.of(
+        times_s, sizes_bytes, flows, notes=_notes(names, length_at, with_fcs, address_at, len(numbers))
+    )
+
+
+def columns_of(
+    rows: Iterable[tuple[str, Sequence[str]]], read: Callable[[Sequence[str]], tuple[float, int, int]], *, path: str
+) -> tuple[list[float], list[int], list[int]]:
+    """Return the times in s, the sizes in bytes and the flows of rows with their places.
+
+    ``read`` reads a row and raises ValueError where it is wrong. Raises FileProblem: rows are wrong; up to twenty are
+    listed.
+    """
     times_s: list[float] = []
     sizes_bytes: list[int] = []
-    numbers: dict[tuple[str, ...], int] = {}
     flows: list[int] = []
     problems: list[Problem] = []
-    for number, row in enumerate(rows[1:], start=2):
+    for place, row in rows:
         try:
-            if len(row) != len(names):
-                raise ValueError(f"has {len(row)} fields, the head {len(names)}")
-            time_s = _time_s(row[time_at].strip()) * scale_s
-            if not math.isfinite(time_s):
-                raise ValueError(f"has the time {time_s}: instants are finite")
-            length = int(row[length_at])
-            size = length if with_fcs is not None else max(length + _FCS_BYTES, _MIN_BYTES)
-            if length < 1 or not _MIN_BYTES <= size <= _MAX_BYTES:
-                raise ValueError(f"has a length of {length} B: frames have 64 to 65535 bytes with FCS")
+            time_s, size_bytes, flow = read(row)
         except (ValueError, OverflowError) as problem:
-            problems.append(Problem(f"row {number}", str(problem)[:200]))
+            problems.append(Problem(place, str(problem)[:200]))
             if len(problems) == _MAX_PROBLEMS:
                 break
             continue
         times_s.append(time_s)
-        sizes_bytes.append(size)
-        flows.append(numbers.setdefault(tuple(row[index] for index in address_at), len(numbers)))
-    if problems or not times_s:
-        raise FileProblem(path, problems or [Problem("", "has no packets")])
-    return RecordedFrames.of(
-        times_s, sizes_bytes, flows, notes=_notes(names, length_at, with_fcs, address_at, len(numbers))
-    )
+        sizes_bytes.append(size_bytes)
+        flows.append(flow)
+    if problems:
+        raise FileProblem(path, problems)
+    return times_s, sizes_bytes, flows
 
 
 def _time_s(text: str) -> float:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from routecast.evaluate._bisection import last_holding
 from routecast.evaluate.solve._recording import PS, Floats, Instants
 from routecast.router.model import Interruptions, RandomTime
 
@@ -33,6 +34,7 @@ _SLOPES = np.geomspace(0.005, 3.0, 24)
 _MAX_ARRIVALS = 20_000
 """Arrivals that stand for all of them, evenly taken."""
 _MIN_SCV, _FULL = 1e-6, 1.0 - 1e-6
+_HALVINGS = 60
 
 
 def decay_per_s(service_s: float, scv: float, interruptions: Interruptions | None, longer: float) -> float:
@@ -53,25 +55,19 @@ def decay_per_s(service_s: float, scv: float, interruptions: Interruptions | Non
         rate_hz, away, stretch = interruptions.rate_hz, duration.average_s, interruptions.stretch
         away_scv = max(_CAUTION * duration.squared_cv, _MIN_SCV)
 
-    def rises(theta: float) -> bool:
+    def falls(theta: float) -> bool:
         extra = 0.0
         if rate_hz > 0.0 and away > 0.0:
             if theta * away * away_scv >= _FULL:
-                return True
+                return False
             exponent = -math.log1p(-theta * away * away_scv) / away_scv
             if exponent > 50.0:
-                return True
+                return False
             extra = rate_hz * math.expm1(exponent)
         work = (theta + extra) * service_s * scv
-        return work >= _FULL or -math.log1p(-work) / scv > theta * service_s * stretch * (1.0 + longer)
+        return work < _FULL and -math.log1p(-work) / scv <= theta * service_s * stretch * (1.0 + longer)
 
-    low, high = 0.0, 1.0 / service_s
-    while not rises(high) and high * service_s < 1e6:
-        low, high = high, 2.0 * high
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if rises(middle) else (middle, high)
-    return low
+    return last_holding(falls, 1.0 / service_s, _HALVINGS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +176,6 @@ def paced_beyond(load: float, scv: float, room: int) -> float:
     >>> paced_beyond(0.6, 0.8, 1) > 0.3 > 0.001 > paced_beyond(0.6, 0.8, 16)
     True
     """
-    scv, low, high = max(_CAUTION * scv, _MIN_SCV), 0.0, 1.0
-
-    def rises(theta: float) -> bool:
-        return theta > math.log1p(theta * scv / load) / scv
-
-    while not rises(high) and high < 1e6:
-        low, high = high, 2.0 * high
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if rises(middle) else (middle, high)
-    return math.exp(-low * max(room, 0))
+    scv = max(_CAUTION * scv, _MIN_SCV)
+    theta = last_holding(lambda theta: theta <= math.log1p(theta * scv / load) / scv, 1.0, _HALVINGS)
+    return math.exp(-theta * max(room, 0))

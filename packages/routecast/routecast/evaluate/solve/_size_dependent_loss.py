@@ -18,6 +18,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from routecast.evaluate._bisection import halved
 from routecast.evaluate._queueing import ServiceMix
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid
@@ -65,12 +66,12 @@ def admitted_by_size(
 
 def _even_gaps(wire_s: list[float], shares: tuple[float, ...], period_s: float) -> list[float]:
     """Gap before each size where equal gaps are stretched by frames that last longer: ``max(L, z)`` with mean gap P."""
-    low, high = 0.0, period_s
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        mean = sum(share * max(gap, middle) for share, gap in zip(shares, wire_s, strict=True))
-        low, high = (low, middle) if mean > period_s else (middle, high)
-    return [max(gap_s, low) for gap_s in wire_s]
+
+    def is_short(least_s: float) -> bool:
+        return sum(share * max(gap, least_s) for share, gap in zip(shares, wire_s, strict=True)) <= period_s
+
+    least_s, _ = halved(is_short, 0.0, period_s, 60)
+    return [max(gap_s, least_s) for gap_s in wire_s]
 
 
 def _poisson_gaps(wire_s: list[float], shares: tuple[float, ...], rate_pps: float) -> list[Points]:

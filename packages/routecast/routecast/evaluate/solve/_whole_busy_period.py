@@ -34,6 +34,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from routecast.evaluate._bisection import halved
 from routecast.evaluate.solve._burst_bounds import burst_of_cycle, most_contention
 from routecast.evaluate.solve._scheduling_shares import components, served_at_once
 from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph, stream_of
@@ -98,10 +99,7 @@ def surely_lossless_pps(model: RouterModel, load: OfferedLoad, most_pps: float) 
         high = low
     else:
         return math.nan
-    for _ in range(_REFINEMENTS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    return halved(fits, low, high, _REFINEMENTS)[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from routecast.errors import EnvironmentProblem, RoutecastError
+from routecast.evaluate._bisection import halved
 from routecast.evaluate.solve._closed_form import BURSTS_LEFT_OUT, Solve, lossless_pps
 from routecast.evaluate.solve._whole_busy_period import surely_lossless_pps
 from routecast.evaluate.trial import Trial
@@ -69,9 +70,7 @@ def throughput_of(model: RouterModel, load: OfferedLoad) -> Throughput:
     low, high = 0.0, most_pps * _BELOW_OVERLOAD
     if loses(high) is False:
         return Throughput(rate_pps=most_pps, overloads_nothing_pps=most_pps)
-    for _ in range(_STEPS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if loses(middle) is False else (low, middle)
+    low, high = halved(lambda rate_pps: loses(rate_pps) is False, low, high, _STEPS)
     above_pps = _GAP_RATIO * low
     if low > 0.0 and (above_pps > most_pps or loses(above_pps)):
         return Throughput(rate_pps=low, overloads_nothing_pps=most_pps)
