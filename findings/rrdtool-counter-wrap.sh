@@ -13,10 +13,12 @@ mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/root"
 apt=(apt-get -qq -o Dir::State::Lists="$work/lists" -o Dir::Cache="$work/cache" -o Debug::NoLocking=1)
 apt+=(-o APT::Sandbox::User="$(id -un)")
 "${apt[@]}" update
-"${apt[@]}" install --yes --reinstall --download-only --no-install-recommends rrdtool=1.7.2-4+b8 >"$work/apt.log"
+version=1.7.2-4+b8
+"${apt[@]}" install --yes --reinstall --download-only --no-install-recommends "rrdtool=$version" "librrd8=$version" >"$work/apt.log"
 for package in "$work"/cache/archives/*.deb; do dpkg-deb --extract "$package" "$work/root"; done
 libraries=$(find "$work/root/usr/lib" -maxdepth 1 -type d -name '*-linux-gnu*')
 rrdtool() { LD_LIBRARY_PATH=$libraries LC_ALL=C "$work/root/usr/bin/rrdtool" "$@"; }
+echo "rrdtool and librrd8 $version: $(rrdtool --version | head -n 1 | cut -d ' ' -f 1,2)"
 
 rate() { # the rate that rrdtool stores for a counter that goes from $1 to $2 in 300 s
     rrdtool create "$work/a.rrd" --start 1000000000 --step 300 DS:packets:COUNTER:600:U:U RRA:LAST:0.5:1:10
