@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 
 from routecast.errors import ModelProblem
-from routecast.evaluate._queueing import erlang_b
+from routecast.evaluate._queue import erlang_b
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve
 from routecast.load import Arrivals, OfferedLoad

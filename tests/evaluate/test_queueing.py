@@ -13,22 +13,9 @@ from scipy.integrate import simpson
 from scipy.stats import lognorm, poisson
 
 from routecast.errors import ModelProblem
-from routecast.evaluate._queueing import (
-    DD1,
-    DM1K,
-    GIG1K,
-    MD1,
-    MG1,
-    MG1K,
-    Completion,
-    GIGc,
-    MMc,
-    MMcK,
-    ServiceMix,
-    Tandem,
-    erlang_b,
-    erlang_c,
-)
+from routecast.evaluate._general_queues import DD1, MD1, MG1, MG1K, Completion, ServiceMix
+from routecast.evaluate._queue import MMc, MMcK, Tandem, erlang_b, erlang_c
+from routecast.evaluate._two_moment_queues import DM1K, GIG1K, GIGc
 from routecast.router.model import Interruptions, RandomTime
 
 CONSTANT = ServiceMix(shares=(1.0,), times_s=(1.0,))

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("routecast._core", reason="the extension is not built")
 
-from routecast.evaluate._queueing import MD1
+from routecast.evaluate._general_queues import MD1
 from routecast.evaluate._server_vacations import DD1SetUp, MG1SetUp
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve

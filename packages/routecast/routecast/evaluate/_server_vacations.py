@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from routecast.evaluate._queueing import DelayedQueue, PlainQueue, Queue, quantile_s
+from routecast.evaluate._queue import DelayedQueue, PlainQueue, Queue, quantile_s
 from routecast.quantity.schema import field, value
 from routecast.router.model import Interruptions, RandomTime
 

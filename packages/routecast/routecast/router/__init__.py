@@ -22,7 +22,6 @@ from routecast.router.model import (
     WeightedLaw,
 )
 from routecast.router.multicore import Distribution, multicore
-from routecast.router.performance import at_frequency
 from routecast.router.softirq import softirq
 from routecast.router.station import station, tandem
 
@@ -47,7 +46,6 @@ __all__ = [
     "SleepState",
     "TaskUnit",
     "WeightedLaw",
-    "at_frequency",
     "check_load",
     "check_model",
     "multicore",

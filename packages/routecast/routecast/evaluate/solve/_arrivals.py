@@ -11,7 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-from routecast.evaluate._queueing import DD1, MG1, MeanQueue, MMc, Queue, ServiceMix
+from routecast.evaluate._general_queues import DD1, MG1, ServiceMix
+from routecast.evaluate._queue import MeanQueue, MMc, Queue
 from routecast.evaluate._server_vacations import DD1SetUp, MG1SetUp, SetUpAdded
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid

@@ -8,7 +8,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from routecast.evaluate._queueing import GIG1K, ServiceMix
+from routecast.evaluate._general_queues import ServiceMix
+from routecast.evaluate._two_moment_queues import GIG1K
 from routecast.evaluate.solve._arrivals import ArrivalProcess
 from routecast.evaluate.solve._cost import slowest_over_mean
 from routecast.evaluate.solve._unknown_shares import Absences, absences_of, gathered_frames

@@ -18,21 +18,10 @@ from functools import cached_property
 
 import numpy as np
 
-from routecast.evaluate._queueing import (
-    DD1,
-    GIG1K,
-    MG1,
-    Completion,
-    GIGc,
-    MeanQueue,
-    MMc,
-    MMcK,
-    Queue,
-    ServiceMix,
-    Tandem,
-    delay_of,
-)
+from routecast.evaluate._general_queues import DD1, MG1, Completion, ServiceMix
+from routecast.evaluate._queue import MeanQueue, MMc, MMcK, Queue, Tandem, delay_of
 from routecast.evaluate._server_vacations import DD1Interrupted, DD1SetUp, MG1SetUp, MixedTime, SetUpAdded
+from routecast.evaluate._two_moment_queues import GIG1K, GIGc
 from routecast.evaluate.solve._arrivals import ArrivalProcess, departures, entering_arrivals, merge, split
 from routecast.evaluate.solve._chance_loss import BURSTS_ERROR, MAX_CHANCE_LOSS, ChanceLoss
 from routecast.evaluate.solve._cost import Cost, slowest_over_mean

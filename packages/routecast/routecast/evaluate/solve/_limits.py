@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from routecast.evaluate._queueing import GIGc, MeanQueue
+from routecast.evaluate._queue import MeanQueue
+from routecast.evaluate._two_moment_queues import GIGc
 from routecast.evaluate.solve._arrivals import ArrivalProcess
 from routecast.evaluate.solve._machine import ThreadMachine
 from routecast.evaluate.solve._throughput import Lossless, Steady, lossless_of

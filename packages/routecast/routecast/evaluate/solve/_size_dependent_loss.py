@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 
 from routecast.evaluate._bisection import halved
-from routecast.evaluate._queueing import ServiceMix
+from routecast.evaluate._general_queues import ServiceMix
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.load.offered import line_rate_pps

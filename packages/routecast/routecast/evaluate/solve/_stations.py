@@ -7,24 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from routecast.evaluate._queueing import (
-    DD1,
-    DM1K,
-    GIG1K,
-    MD1,
-    MG1,
-    MG1K,
-    DelayedQueue,
-    ErlangLoss,
-    GIGc,
-    MeanQueue,
-    MMc,
-    MMcK,
-    PlainQueue,
-    Queue,
-    ServiceMix,
-    erlang_c,
-)
+from routecast.evaluate._general_queues import DD1, MD1, MG1, MG1K, ErlangLoss, ServiceMix
+from routecast.evaluate._queue import DelayedQueue, MeanQueue, MMc, MMcK, PlainQueue, Queue, erlang_c
+from routecast.evaluate._two_moment_queues import DM1K, GIG1K, GIGc
 from routecast.evaluate.solve._arrivals import ArrivalProcess, NoWaiting
 from routecast.evaluate.solve._scheduling_shares import Component
 from routecast.evaluate.solve.flow import Vector

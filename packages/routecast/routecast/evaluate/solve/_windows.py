@@ -22,17 +22,20 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from routecast.evaluate._closed_networks import Visit, bound_pps, constant_pps, exponential_pps
-from routecast.evaluate._queueing import ServiceMix
+from routecast.evaluate._general_queues import ServiceMix
 from routecast.evaluate.solve._scheduling_shares import Component, served_at_once
 from routecast.evaluate.solve.flow import FlowGraph, Vector
 from routecast.load.offered import OfferedLoad
 from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel, TaskUnit
 from routecast.router.window import Window, windows_among
+
+if TYPE_CHECKING:
+    from routecast.evaluate._closed_networks import Visit
 
 _MAX_ROUNDS = 400
 _PATTERN_ROUNDS = (0, 20)
@@ -149,6 +152,9 @@ class Windows:
 
     def _bound_ratios(self, free_s: Vector, arriving_pps: Vector) -> Vector:
         """Return the share of the bound that each window reaches while its frames wait at its own stations."""
+        # Most routers have no windows.
+        from routecast.evaluate._closed_networks import bound_pps, constant_pps, exponential_pps
+
         bound_ratio = np.ones(len(self.enter))
         for number, path in enumerate(self.paths):
             if not path:
