@@ -27,7 +27,8 @@ from random import Random
 from statistics import fmean, median
 
 from routecast.calibration import fit
-from routecast.evaluate.points import Point, parse_points
+from routecast.evaluate.point_table import parse_points
+from routecast.evaluate.points import Point
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
 from routecast.size import Target, size
 

@@ -12,7 +12,7 @@ import pytest
 
 from routecast.cli.run import run
 from routecast.errors import EnvironmentProblem, FileProblem
-from routecast.evaluate.points import read_points
+from routecast.evaluate.point_table import read_points
 from routecast.lab.benchmark.exchange import read_records
 from routecast.lab.testbed.meters._csv_log import CsvMeter
 from routecast.load.arrivals import read_trace

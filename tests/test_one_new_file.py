@@ -340,7 +340,7 @@ def test_a_new_contention_law_is_one_file(package: Path, tmp_path: Path) -> None
     assert '"step_height"' in python("-m", "routecast", "schema", "router", package=package, folder=tmp_path)
     points = "series,cores,frame_bytes,throughput_pps\n,1,64,2e6\n,4,64,6.4e6\n"
     (tmp_path / "points.csv").write_text(points, encoding="utf-8")
-    fit = "from routecast.evaluate.points import read_points; from routecast.calibration import fit; "
+    fit = "from routecast.evaluate.point_table import read_points; from routecast.calibration import fit; "
     fit += "print(list(fit(read_points('points.csv'), laws=['staircase']).law_weights))"
     assert python("-c", fit, package=package, folder=tmp_path) == "['staircase']\n"
 

@@ -12,7 +12,8 @@ import pytest
 import routecast as rc
 from routecast.calibration import FittedRouter, fit
 from routecast.calibration.router_file import router_file
-from routecast.evaluate.points import Layout, Point, parse_points
+from routecast.evaluate.point_table import parse_points
+from routecast.evaluate.points import Layout, Point
 from routecast.replications.accuracy.packs import read_packs, table_points
 
 CORE_PPS = 1e6

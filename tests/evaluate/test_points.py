@@ -12,15 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import FileProblem, RoutecastError
-from routecast.evaluate.points import (
-    COLUMNS,
-    describe_rates,
-    parse_cells,
-    parse_points,
-    points_text,
-    read_points,
-    read_table,
-)
+from routecast.evaluate._point_columns import COLUMNS
+from routecast.evaluate.point_table import parse_cells, parse_points, points_text, read_points, read_table
+from routecast.evaluate.points import describe_rates
 
 HEAD = "cores,frame_bytes,throughput_pps,calibrate\n"
 

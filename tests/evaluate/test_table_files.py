@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from routecast.errors import FileProblem
-from routecast.evaluate.points import read_table
+from routecast.evaluate.point_table import read_table
 from routecast.quantity.table_file import csv_cells, parse_rename
 
 ROWS = (("cores", "frame_bytes", "throughput_mpps"), (1, 64, 1.9), (2, 64, 3.75))
@@ -188,7 +188,7 @@ def test_without_its_reader_a_spreadsheet_says_how_to_install_it(tmp_path: Path)
     path = minimal_xlsx(tmp_path / "rates.xlsx", f'<row r="1">{HEAD}</row>{DATA}')
     program = (
         "import sys; sys.modules['python_calamine'] = None\n"
-        "from routecast.evaluate.points import read_table\n"
+        "from routecast.evaluate.point_table import read_table\n"
         "from routecast.errors import FileProblem\n"
         f"try: read_table({str(path)!r})\n"
         "except FileProblem as problem: print(problem)"

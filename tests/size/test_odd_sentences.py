@@ -12,7 +12,8 @@ from in_process import completed
 
 from routecast.calibration import fit
 from routecast.calibration.next_points import NextPoint
-from routecast.evaluate.points import Point, parse_points
+from routecast.evaluate.point_table import parse_points
+from routecast.evaluate.points import Point
 from routecast.quantity import format_ratio, format_span
 
 TABLE = "cores,frame,throughput_mpps,link_gbps,shared_queue\n1,64,1.0,100,no\n2,64,1.9,100,no\n4,64,3.6,100,no\n"

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from routecast.calibration.forecast import Goal, forecast
-from routecast.evaluate.points import Point, calibrating, parse_points
+from routecast.evaluate.point_table import parse_points
+from routecast.evaluate.points import Point, calibrating
 from routecast.explore.views import live_of_points
 from routecast.load.frames import FrameMix
 from routecast.load.offered import line_rate_pps

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, get_args
 from routecast.calibration import FittedRouter, fit
 from routecast.calibration.fitted import MAX_CORES, at_cores
 from routecast.errors import ArgumentProblem, FileProblem, Problem, QuantityProblem
-from routecast.evaluate.points import Point, PointTable, calibrating, of_series, parse_cells, read_table
+from routecast.evaluate.point_table import parse_cells, read_table
+from routecast.evaluate.points import Point, PointTable, calibrating, of_series
 from routecast.evaluate.trial import Trial
 from routecast.load import FlowSet, FrameMix, OfferedLoad
 from routecast.load.offered import IntendedRate

@@ -276,7 +276,7 @@ def read_measured_table(
 
     ``rename``: texts of ``--rename``; ``on_remark``: called with what a table of trials leaves open.
     """
-    from routecast.evaluate.points import read_table
+    from routecast.evaluate.point_table import read_table
     from routecast.quantity.table_file import parse_rename
     from routecast.wings import find_part
 

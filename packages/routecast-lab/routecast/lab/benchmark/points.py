@@ -12,7 +12,8 @@ from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
 
 from routecast.errors import FileProblem, Problem
-from routecast.evaluate.points import Point, points_text, read_points
+from routecast.evaluate.point_table import points_text, read_points
+from routecast.evaluate.points import Point
 from routecast.evaluate.trial import Trial
 from routecast.lab.benchmark.overload import CLEAR_LOSS_RATIO, standard_error_ratio
 from routecast.lab.benchmark.procedures.frame_loss import FrameLossRow

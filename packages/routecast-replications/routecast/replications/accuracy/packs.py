@@ -35,7 +35,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from routecast.evaluate.points import Layout, Point, read_points
+from routecast.evaluate.point_table import read_points
+from routecast.evaluate.points import Layout, Point
 
 __all__ = ["MEASURED", "PACKS", "Pack", "Rows", "read_packs", "split", "table_points"]
 

@@ -111,7 +111,7 @@ class FlowsForLinks(FileTable, Quoted):
 class Scenario(FileTable):
     """``[[scenario]]``: a router that is predicted at every combination of its conditions.
 
-    The conditions are columns of tables of points (:data:`routecast.evaluate.points.COLUMNS`).
+    The conditions are columns of tables of points (:mod:`routecast.evaluate.point_table`).
     """
 
     name: Name = Field(description="Stem of the figures' file names.")

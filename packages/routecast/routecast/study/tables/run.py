@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from routecast.calibration.score import Prediction
 from routecast.evaluate.ledger import Columns, Row
-from routecast.evaluate.points import Point, read_router_points
+from routecast.evaluate.point_table import read_router_points
+from routecast.evaluate.points import Point
 from routecast.evaluate.protocol import Evaluator
 from routecast.load.arrivals import Arrivals
 from routecast.load.flows import FlowSet

@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import Final
 
 from routecast.errors import FileProblem, Problem
-from routecast.evaluate.points import PointTable, parse_cells, parse_points, read_cells
+from routecast.evaluate.point_table import parse_cells, parse_points, read_cells
+from routecast.evaluate.points import PointTable
 from routecast.lab.benchmark.exchange._benchmark import is_benchmark, read_benchmark
 from routecast.lab.benchmark.exchange._document import MAX_BYTES, Document, Node, document_of, parse_values
 from routecast.lab.benchmark.exchange._dperf import is_dperf, read_dperf
@@ -151,7 +152,7 @@ def read_measured_table(
 ) -> PointTable:
     """Read a table of measured points, or one of trials, whose greatest rates are its points.
 
-    Raises FileProblem: as :func:`routecast.evaluate.points.read_table` and :func:`validate_text`.
+    Raises FileProblem: as :func:`routecast.evaluate.point_table.read_table` and :func:`validate_text`.
     """
     cells = read_cells(Path(path), rename, on_note=on_remark)
     header = [cell.strip() for cell in next((row for row in with_loss_ratio(cells) if any(row)), [])]

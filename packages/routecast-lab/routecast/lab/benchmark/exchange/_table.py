@@ -17,7 +17,8 @@ from types import MappingProxyType
 from typing import Any, Final, cast
 
 from routecast.errors import FileProblem, Problem
-from routecast.evaluate.points import Point, is_head, parse_cells
+from routecast.evaluate.point_table import is_head, parse_cells
+from routecast.evaluate.points import Point
 from routecast.evaluate.trial import Bottleneck, Delay, Trial, TrialPower
 from routecast.lab.benchmark.exchange._benchmark import is_journal, read_journal
 from routecast.lab.benchmark.exchange._document import MAX_BYTES, MAX_NUMBER

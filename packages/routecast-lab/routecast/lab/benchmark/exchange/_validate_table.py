@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from routecast.errors import FileProblem, Problem
-from routecast.evaluate.points import Point, RateKind, points_text
+from routecast.evaluate.point_table import points_text
+from routecast.evaluate.points import Point, RateKind
 from routecast.lab.benchmark.exchange._record import LIMITS, NO_THROUGHPUT, Record
 
 _KIND_OF_GOAL: Mapping[str, RateKind] = {"ndr": "no_loss", "mrr": "overload"}

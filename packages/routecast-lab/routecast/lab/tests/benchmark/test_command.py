@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("routecast._core", reason="the extension is not built")
 
 from routecast.cli import main
-from routecast.evaluate.points import read_points
+from routecast.evaluate.point_table import read_points
 from routecast.lab.benchmark import read_profile
 
 ROUTER = Path(__file__).parents[6] / "examples" / "multicore.router.toml"

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import exchange_samples as samples
 
 from routecast.cli.run import run
-from routecast.evaluate.points import read_points
+from routecast.evaluate.point_table import read_points
 from routecast.lab.benchmark.exchange import read_many
 
 

@@ -17,7 +17,7 @@ import exchange_samples as samples
 from exchange_reading import SAMPLES, Json, read, same
 
 from routecast.errors import FileProblem
-from routecast.evaluate.points import read_points
+from routecast.evaluate.point_table import read_points
 from routecast.evaluate.trial import Trial
 from routecast.lab.benchmark.exchange import Record, csv_text, read_records, uti_documents, validate_text, write_parquet
 from routecast.lab.benchmark.exchange._record import measured

@@ -10,7 +10,8 @@ import pytest
 from benchmark_fakes import Fluid, profile_with
 
 from routecast.errors import EnvironmentProblem, FileProblem
-from routecast.evaluate.points import Point, read_points
+from routecast.evaluate.point_table import read_points
+from routecast.evaluate.points import Point
 from routecast.evaluate.trial import Moment, Trial
 from routecast.lab.benchmark import BenchmarkResult, plan_of, run_benchmark
 from routecast.lab.benchmark.overload import (

@@ -13,7 +13,7 @@ pytest.importorskip("routecast._core", reason="the extension is not built")
 from benchmark_fakes import LINK_BPS, Faulty, Fluid, profile_with
 
 from routecast.errors import FileProblem, QuantityProblem
-from routecast.evaluate.points import points_text, read_points
+from routecast.evaluate.point_table import points_text, read_points
 from routecast.lab.benchmark import BenchmarkResult, PlainRig, Stream, plan_of, read_profile, run_benchmark
 from routecast.lab.benchmark.exchange import read_records, uti_documents
 from routecast.lab.benchmark.points import points_of

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from routecast.evaluate.points import read_points
+from routecast.evaluate.point_table import read_points
 from routecast.lab.benchmark.exchange import read_csv, read_parquet
 from routecast.lab.testbed import netns, selftest, state
 
