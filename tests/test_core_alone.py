@@ -21,6 +21,8 @@ from in_process import completed
 
 import routecast
 from routecast.cli.app import PANELS
+from routecast.evaluate.point_table import parse_points
+from routecast.study.starting import study_texts
 from routecast.wings import EXTRAS
 
 ROOT = Path(__file__).parents[1]
@@ -69,27 +71,16 @@ ABSENT = {
     "a designed experiment": (("experiment", "a.experiment.toml"), "routecast experiment", "experiment"),
     "a builder of plan": (("solve", "np.router.toml"), 'np.router.toml: builder = "network_processor"', "plan"),
     "a study of the lab": (("study", "wire.study.toml"), "wire.study.toml: a study of the kind wire", "lab"),
+    "a study of curves": (
+        ("study", "curves.study.toml"),
+        "curves.study.toml: a study of the kind curves",
+        "replications",
+    ),
     "a study of noc": (("study", "noc.study.toml"), "noc.study.toml: a study of the kind noc", "noc"),
 }
 """Commands that need another package: what their message names, and the extra that brings it."""
 
-STUDY = """kind = "curves"
-name = "own"
-title = "A router of two cores"
-[run]
-duration = "1 ms"
-[router.plain]
-builder = "multicore"
-cores = 2
-link = "1 Gbit/s"
-service = { per_packet = "1 us" }
-[[figure]]
-name = "rates"
-title = "Rates"
-offered = ["100 kpps"]
-traffic = { frame = "64 B" }
-curve = [{ name = "plain", router = "plain" }]
-"""
+MEASURED = "cores,throughput,calibrate\n1,1.7 Mpps,true\n2,3.3 Mpps,true\n4,6.3 Mpps,false\n"
 
 PROGRAM = """
 import contextlib, io, json, sys
@@ -156,7 +147,8 @@ def inputs(folder: Path) -> None:
     """Write the files that the commands read."""
     for name, load in (("a.json", "1 Mpps"), ("b.json", "2 Mpps")):
         (folder / name).write_text(json.dumps(routecast.solve(ROUTER, load).to_json()))
-    (folder / "some.study.toml").write_text(STUDY)
+    for name, text in study_texts("some", parse_points(MEASURED), source="points.csv").items():
+        (folder / name).write_text(text)
 
 
 def answers(alone: Path, commands: Mapping[str, tuple[str, ...]], folder: Path, before: str = "") -> Answers:
@@ -225,7 +217,7 @@ def test_the_list_of_commands_has_those_that_are_installed(of_the_core: Answers)
 
 @pytest.mark.slow
 def test_what_another_package_brings_is_named_with_the_line_that_installs_it(alone: Path, tmp_path: Path) -> None:
-    for kind in ("wire", "noc"):
+    for kind in ("wire", "noc", "curves"):
         (tmp_path / f"{kind}.study.toml").write_text(f'kind = "{kind}"\ntitle = "One of another package"\n')
     (tmp_path / "np.router.toml").write_text('builder = "network_processor"\n')
     commands = {name: command for name, (command, *_) in ABSENT.items()}

@@ -13,7 +13,7 @@ from routecast.experiment.study.document import ExperimentsStudy
 from routecast.hardware.formula import Formula
 from routecast.noc.study.document import NocStudy
 from routecast.plan.cluster.study.document import ClusterStudy
-from routecast.study.curves.document import CurveStudy
+from routecast.replications.curves.document import CurveStudy
 from routecast.study.document import Quoted, SourceStatement, StudyDocument
 from routecast.study.reading import find_study, read_study, shipped_studies
 from routecast.study.tables.document import Study

@@ -59,7 +59,7 @@ EXTRAS: Mapping[str, Mapping[Sort, Sequence[str]]] = {
         "studies": ("cluster",),
     },
     "experiment": {"commands": ("experiment",), "files": ("experiment",), "builders": (), "studies": ("experiments",)},
-    "replications": {"commands": ("board",), "files": (), "builders": (), "studies": ("napi",)},
+    "replications": {"commands": ("board",), "files": (), "builders": (), "studies": ("curves", "napi")},
 }
 """What each extra brings, so that it can be named where it is not installed."""
 

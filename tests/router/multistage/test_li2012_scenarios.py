@@ -6,12 +6,12 @@ import pytest
 from li2012_scenarios import figure_3_14, router_document, table_3_2
 
 import routecast
+from routecast.replications.curves.document import CurveStudy
+from routecast.replications.curves.simulate import document_of
 from routecast.router.virtual.catalogue import technology
-from routecast.study.curves.document import CurveStudy
-from routecast.study.curves.simulate import document_of
 from routecast.study.reading import read_study
 
-STUDY = Path(routecast.__file__).parent / "data" / "studies" / "vmware_msr.study.toml"
+STUDY = Path(routecast.__file__).parent / "replications" / "data" / "studies" / "vmware_msr.study.toml"
 ESXI = "vmware-esxi-4.0"
 READ_TWO_WAYS = {"2L2R-1v1p"}
 """Fig. 3.12 alone shows whether a core has a balancer and a router, as in code, or two of a kind, as in the study."""

@@ -1,4 +1,4 @@
-"""The declaration of the wing ``replications``: its kind of study."""
+"""The declaration of the wing ``replications``: its kinds of studies."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from routecast.wings import Wing
 
 __all__ = ["WING"]
 
-WING = Wing(package="routecast.replications", studies={"napi": "napi:NapiStudy"})
+WING = Wing(package="routecast.replications", studies={"curves": "curves:CurveStudy", "napi": "napi:NapiStudy"})

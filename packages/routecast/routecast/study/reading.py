@@ -39,10 +39,10 @@ __all__ = [
 
 SUFFIX = ".study.toml"
 
+# A line for each kind.
 KINDS: Mapping[str, str] = {
     "tables": "Study",
-    "curves": "CurveStudy",  # rates against offered load
-}
+}  # fmt: skip
 """The document class of each kind of this package; a file without ``kind`` has the first kind."""
 
 DEFAULT = next(iter(KINDS))

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 from routecast.evaluate import Simulate, Trial
+from routecast.replications.curves.document import Curve, CurveStudy, FigureTable, StatedRate
+from routecast.replications.curves.simulate import document_of, load_of
 from routecast.router.files import build_router
 from routecast.router.virtual.catalogue import technology
-from routecast.study.curves.document import Curve, CurveStudy, FigureTable, StatedRate
-from routecast.study.curves.simulate import document_of, load_of
 from routecast.study.reading import read_study
 
 pytestmark = pytest.mark.slow
 
 
-SHIPPED = Path(str(files("routecast") / "data" / "studies" / "vmware_msr.study.toml"))
+SHIPPED = Path(str(files("routecast.replications") / "data" / "studies" / "vmware_msr.study.toml"))
 DURATION_S = 0.2
 
 SHARED = "two servers whose four machines share their cores switch too often"

@@ -6,11 +6,11 @@ from itertools import cycle
 
 from routecast.explore.views import changed_values_section
 from routecast.quantity import format_duration, format_pps
+from routecast.replications.curves.run import SIDES, ComparedRate, CurveResult, FigureResult, PatternRates
+from routecast.replications.curves.simulate import LeftOutRate, SimulatedPoint
 from routecast.show.figures import CURVE_COLOURS, GREY, Axis, Figure, Line, Mark, Points
 from routecast.show.page import Folded, Page, Section, Tile, Tiles
 from routecast.show.tables import Column, Table, scaled, signed_percent
-from routecast.study.curves.run import SIDES, ComparedRate, CurveResult, FigureResult, PatternRates
-from routecast.study.curves.simulate import LeftOutRate, SimulatedPoint
 from routecast.study.result import READ_OFF, TerminalSummary, statements_section, statements_table
 
 __all__ = ["page", "terminal_summary"]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from routecast.errors import FileProblem, FitProblem
-from routecast.study.curves.document import CurveStudy
-from routecast.study.curves.run import CurveResult
+from routecast.replications.curves.document import CurveStudy
+from routecast.replications.curves.run import CurveResult
 from routecast.study.engine import run_study, terminal_summary
 from routecast.study.reading import read_study
 

@@ -19,8 +19,7 @@ from routecast.evaluate.executor import Submit, process_pool
 from routecast.evaluate.ledger import Columns, Ledger
 from routecast.quantity import format_pps
 from routecast.quantity.comparison import ComparedRow
-from routecast.router.variants import vary
-from routecast.study.curves.document import (
+from routecast.replications.curves.document import (
     Curve,
     CurveStudy,
     FigureTable,
@@ -31,7 +30,7 @@ from routecast.study.curves.document import (
     ShapeTable,
     StatedRate,
 )
-from routecast.study.curves.simulate import (
+from routecast.replications.curves.simulate import (
     ROUNDS,
     Calibrated,
     LeftOutRate,
@@ -47,6 +46,7 @@ from routecast.study.curves.simulate import (
     read_at,
     unpacked,
 )
+from routecast.router.variants import vary
 from routecast.study.engine import StudyRun, StudyTask
 from routecast.study.result import Criterion, Statement, StudyResult, criteria_of
 from routecast.version import VERSION

@@ -29,10 +29,7 @@ from routecast.load.offered import OfferedLoad
 from routecast.quantity import format_duration, format_pps
 from routecast.quantity.comparison import ComparedRow
 from routecast.quantity.schema import field, value
-from routecast.router.files import build_router
-from routecast.router.model import RouterModel
-from routecast.router.variants import vary
-from routecast.study.curves.document import (
+from routecast.replications.curves.document import (
     Calibrates,
     Curve,
     CurveRun,
@@ -42,6 +39,9 @@ from routecast.study.curves.document import (
     StatedRate,
     Traffic,
 )
+from routecast.router.files import build_router
+from routecast.router.model import RouterModel
+from routecast.router.variants import vary
 
 __all__ = [
     "ROUNDS",

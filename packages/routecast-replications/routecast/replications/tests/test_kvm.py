@@ -10,16 +10,16 @@ import pytest
 import routecast
 from routecast.evaluate import Simulate
 from routecast.evaluate.trial import Trial
+from routecast.replications.curves.document import CurveStudy
+from routecast.replications.curves.simulate import document_of, load_of
 from routecast.router.files import build_router
-from routecast.study.curves.document import CurveStudy
-from routecast.study.curves.simulate import document_of, load_of
 from routecast.study.reading import read_study
 
 pytestmark = pytest.mark.slow
 
 
 DURATION_S = 0.3
-FOLDER = Path(routecast.__file__).parent / "data" / "studies"
+FOLDER = Path(routecast.__file__).parent / "replications" / "data" / "studies"
 
 
 @cache

@@ -297,7 +297,7 @@ def _curve_problems(study: CurveStudy, figure: FigureTable, place: str, folder: 
 
 def _router_problems(study: CurveStudy, figure: FigureTable, curve: Curve, at: str, folder: Path) -> list[Problem]:
     """Return the reasons that a curve's router cannot be built or carry its load, each with its place in the file."""
-    from routecast.study.curves.simulate import document_of, load_of
+    from routecast.replications.curves.simulate import document_of, load_of
 
     def build(document: Mapping[str, Any], subject: str) -> RouterModel:
         return build_router(document, subject=subject, folder=folder)[0]
