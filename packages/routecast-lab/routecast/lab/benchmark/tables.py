@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from operator import itemgetter
 
 from routecast.lab.benchmark.exchange import Record
 from routecast.lab.benchmark.plan import Plan, expected
@@ -54,10 +53,10 @@ def plan_table(plan: Plan) -> Table:
     rows = [(PROCEDURES[name].words, n, n * each[name].trials, n * each[name].seconds) for name, n in stages.items()]
     return Table.of(
         [*rows, ("all", *(sum(column) for column in list(zip(*rows, strict=True))[1:]))],
-        Column.text("Procedure", itemgetter(0)),
-        Column("Stages", "", ",d", itemgetter(1)),
-        Column("Trials", "", ",d", itemgetter(2)),
-        Column("Time", "", _hours, itemgetter(3)),
+        Column.text("Procedure", lambda row: row[0]),
+        Column("Stages", "", ",d", lambda row: row[1]),
+        Column("Trials", "", ",d", lambda row: row[2]),
+        Column("Time", "", _hours, lambda row: row[3]),
         name="plan",
         title="Expected on the wire",
         caption="The trials of a search depend on the router.",
@@ -176,7 +175,7 @@ def records_table(file: str, records: Sequence[Record]) -> Table:
     caption += "; latency is the median, the mean where no median is known" if has_latency else ""
     return Table.of(
         list(enumerate(records, start=1)),
-        Column("#", "", "d", itemgetter(0)),
+        Column("#", "", "d", lambda row: row[0]),
         Column.text("Goal", lambda row: _goal(row[1])),
         Column("Frame", "B", ".6g", lambda row: row[1].frame_bytes),
         Column("Offered", "", format_pps, lambda row: row[1].trial.offered_pps),

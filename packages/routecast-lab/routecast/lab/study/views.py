@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from operator import itemgetter
 
 from routecast.evaluate.views import arrivals_note
 from routecast.lab.study.run import LatencyCurve, LoadCurve, LossRow, Series, SeriesRow, WireLatency, WireResult
@@ -111,10 +110,10 @@ def error_table(result: WireResult) -> Table:
     )
     return Table.of(
         [row for row in rows if not math.isnan(row[1])],
-        Column.text("What", itemgetter(0)),
+        Column.text("What", lambda row: row[0]),
         Column("Error", getter=lambda row: f"{100 * row[1]:{row[2]}} {row[3]}"),
-        Column.text("Beside", itemgetter(4)),
-        Column("Points", "", "d", itemgetter(5)),
+        Column.text("Beside", lambda row: row[4]),
+        Column("Points", "", "d", lambda row: row[5]),
         name="errors",
         title="Errors at the held-out points",
         caption="Points that do not calibrate.",
@@ -324,9 +323,9 @@ def _facts(result: WireResult) -> Section:
     rows = [(device, *fact) for device, facts in result.facts.items() for fact in _flat(facts)]
     table = Table.of(
         rows,
-        Column.text("Device", itemgetter(0)),
-        Column.text("What", itemgetter(1)),
-        Column.text("Value", itemgetter(2)),
+        Column.text("Device", lambda row: row[0]),
+        Column.text("What", lambda row: row[1]),
+        Column.text("Value", lambda row: row[2]),
         name="facts",
         title="Devices under test and tester",
         caption="Their state at the time of the measurement.",
