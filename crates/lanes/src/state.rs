@@ -397,7 +397,7 @@ pub struct CoreState {
     pub polled: u32,
     /// Ticks until the last interrupt, modulo 2^32: it may lie ahead; no longer ago than the time between two.
     pub interrupted: u32,
-    /// Ticks for which it has been idle, where cores sleep; no longer than until its last sleep state.
+    /// Ticks for which it has been idle, where cores sleep; at most one more than until its last sleep state.
     pub idle: Option<u32>,
     /// Age in ticks and kind of each frame, the one in service first.
     pub frames: Vec<(u32, u32)>,
@@ -520,7 +520,8 @@ impl<W: Word> Lanes<W> {
                 let is_idle = self.cores[number].is_idle();
                 self.count_sleep(program, number, is_idle);
                 let core = &mut self.cores[number];
-                let earliest = self.now.minus(W::all(last.after));
+                // One tick more: who has been idle for no time at all does not sleep.
+                let earliest = self.now.minus(W::all(last.after + 1));
                 core.idle = core.idle.after(earliest).choose(core.idle, earliest);
             }
         }

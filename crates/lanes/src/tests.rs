@@ -456,7 +456,7 @@ impl<'a> Plain<'a> {
                 interrupted: last.unwrap_or(at.wrapping_sub(moderation)).wrapping_sub(at) as u32,
                 idle: (self.program.sleep.last())
                     .filter(|_| matches!(core.does, Does::Nothing | Does::Waits))
-                    .map(|last| (at - core.idle).min(u64::from(last.after)) as u32),
+                    .map(|last| (at - core.idle).min(u64::from(last.after) + 1) as u32),
                 frames: (core.taken.iter().chain(&core.queue))
                     .map(|frame| ((at - frame.came) as u32, frame.kind as u32))
                     .collect(),
@@ -766,5 +766,35 @@ fn a_queue_loses_what_theory_says() {
         let exact = erlang_loss(load, 10);
         let error = (spread / 96.0).sqrt();
         assert!((loss - exact).abs() < 3.3 * error, "{load}: {loss} +- {error} for {exact}");
+    }
+}
+
+#[test]
+fn a_core_whose_frames_come_with_the_windows_sleeps_between_them() {
+    // A frame each 100 us, 2 us to wake up, 1 us of service; windows of 100 us, and of 30.
+    let kind = Kind { bytes: 64, wire_ps: 0.0, core: 0, work_ps: 1e6, link: None, transmission_ps: 0.0 };
+    let router = Router {
+        tick_ps: Router::usual_tick_ps(&[kind]),
+        sources: vec![Source { rate_pps: 1e4, arrivals: Pattern::Even { phase: 0.0 }, kinds: vec![vec![(0, 1.0)]] }],
+        turns: 1,
+        kinds: vec![kind],
+        cores: vec![Core { queue: 9 }],
+        law: Law::Constant,
+        polls: Some(Polls { batch: 1, cost_ps: 0.0, interrupts: None }),
+        sleep: vec![Sleep { after_ps: 0.0, exit_ps: 2e6 }],
+        interruptions: None,
+        contention: vec![],
+        links: vec![],
+    };
+    let program = Program::new(&router, 1, 0).expect("it fits");
+    for ticks in [100_000, 30_000] {
+        let outcome = lanes(&program, &cut(90, ticks, 1, Vectors::Plain));
+        let sum = |of: fn(&Tally) -> u64| outcome.windows.iter().map(of).sum::<u64>();
+        let frames = sum(|window| window.forwarded);
+        assert_eq!(frames, 90 * ticks / 100_000);
+        // The first comes at the beginning, when nobody has been idle.
+        assert_eq!(sum(|window| window.latency_ticks), 3000 * frames - 2000);
+        assert_eq!(sum(|window| window.wakes[0]), frames - 1);
+        assert_eq!(sum(|window| window.asleep_ticks[0]), 90 * ticks - 3000 * frames + 2000);
     }
 }
