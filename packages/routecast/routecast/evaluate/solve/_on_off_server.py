@@ -72,7 +72,7 @@ class _Phases:
 
 @dataclass(frozen=True, slots=True)
 class _Chain:
-    """ServerPhases phases at levels from 1 on."""
+    """What the server does at levels from 1 on."""
 
     change: Vector
     serves: Vector
