@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from routecast.evaluate._queueing import MG1K, ServiceMix
+from routecast.evaluate._general_queues import MG1K, ServiceMix
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve
 from routecast.evaluate.solve._on_off_loss import Bursts, burst_loss
