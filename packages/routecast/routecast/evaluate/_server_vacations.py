@@ -24,7 +24,61 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _GRID = 400
-_MIXTURE_POINTS, _POINTS = 512, 4096
+_MIXTURE_POINTS, _WAKEUP_POINTS, _POINTS = 512, 32, 4096
+
+
+@value
+class InterruptedStart:
+    """A wake-up, and what interruptions of the work behind it add to that work.
+
+    Interruptions strike a work w at Poisson instants of rate r, so what they add has the mean w·r·E[D], the variance
+    w·r·E[D²], and is nothing with probability exp(-w·r) (Avi-Itzhak and Naor, Operations Research 11(3), 1963). What is
+    added by one or more has a gamma law with its two moments in the quantiles.
+    """
+
+    wakeup: RandomTime
+    added_s: float = field("Mean of what interruptions add")
+    added_variance_s2: float = field("Its variance")
+    none_ratio: float = field("Probability that there is none")
+
+    @property
+    def average_s(self) -> float:
+        """Mean, seconds."""
+        return self.wakeup.average_s + self.added_s
+
+    @property
+    def second_moment_s2(self) -> float:
+        """Mean of the square, s²."""
+        added_s2 = self.added_variance_s2 + self.added_s**2
+        return self.wakeup.second_moment_s2 + 2.0 * self.wakeup.average_s * self.added_s + added_s2
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the time is constant."""
+        return False
+
+    def quantile_s(self, ratio: float) -> float:
+        """Return the time that a share ``ratio`` (0 to 1) does not exceed, seconds."""
+        times, shares = _start_points(self)
+        return times[min(bisect_left(shares, ratio), len(times) - 1)]
+
+
+@lru_cache(maxsize=64)
+def _start_points(start: InterruptedStart) -> tuple[list[float], list[float]]:
+    """Return times in rising order and the shares that do not exceed them."""
+    some_ratio = 1.0 - start.none_ratio
+    mean_s = start.added_s / some_ratio
+    second_s2 = (start.added_variance_s2 + start.added_s**2) / some_ratio
+    some = RandomTime(mean_s=mean_s, variation="gamma", scv=max(second_s2 / mean_s**2 - 1.0, 1e-9))
+    middles = [(number + 0.5) / _MIXTURE_POINTS for number in range(_MIXTURE_POINTS)]
+    added = [(0.0, start.none_ratio)]
+    added += [(some.quantile_s(middle), some_ratio / _MIXTURE_POINTS) for middle in middles]
+    count = 1 if start.wakeup.is_constant else _WAKEUP_POINTS
+    wakeups_s = [start.wakeup.quantile_s((number + 0.5) / count) for number in range(count)]
+    points = sorted(
+        (wakeup_s + added_s, chance / len(wakeups_s)) for wakeup_s in wakeups_s for added_s, chance in added
+    )
+    return [time_s for time_s, _ in points], list(accumulate(chance for _, chance in points))
 
 
 @value
@@ -34,7 +88,7 @@ class MixedTime:
     parts: tuple[tuple[float, float, bool], ...] = field(
         "Chance, constant time in seconds, whether the random time is added; the chances add up to 1"
     )
-    random: RandomTime
+    random: RandomTime | InterruptedStart
 
     @property
     def average_s(self) -> float:

@@ -20,7 +20,14 @@ import numpy as np
 
 from routecast.evaluate._general_queues import DD1, MG1, Completion, ServiceMix
 from routecast.evaluate._queue import MeanQueue, MMc, MMcK, Queue, Tandem, delay_of
-from routecast.evaluate._server_vacations import DD1Interrupted, DD1SetUp, MG1SetUp, MixedTime, SetUpAdded
+from routecast.evaluate._server_vacations import (
+    DD1Interrupted,
+    DD1SetUp,
+    InterruptedStart,
+    MG1SetUp,
+    MixedTime,
+    SetUpAdded,
+)
 from routecast.evaluate._two_moment_queues import GIG1K, GIGc
 from routecast.evaluate.solve._arrivals import ArrivalProcess, departures, entering_arrivals, merge, split
 from routecast.evaluate.solve._chance_loss import BURSTS_ERROR, MAX_CHANCE_LOSS, ChanceLoss
@@ -28,9 +35,11 @@ from routecast.evaluate.solve._cost import Cost, slowest_over_mean
 from routecast.evaluate.solve._limits import queue_in_window, window_notes
 from routecast.evaluate.solve._scheduling_shares import Component, served_at_once
 from routecast.evaluate.solve._stations import (
+    MOST_RING_FRAMES,
     OVERLOADED,
     FullQueue,
     PolledQueue,
+    PolledRing,
     SharedUnits,
     Station,
     behind_link,
@@ -123,16 +132,29 @@ def set_up_of(fluid: Fluid, index: int, station: Station, arriving: ArrivalProce
     factor = float(fluid.factor[index])
     work_s = cost.interrupt_s * factor
     wakeup = task.activation.wakeup or RandomTime()
+    start, added_s = wakeup, 0.0
+    if cost.scatter_s > 0.0 and work_s > 0.0:
+        # Interruptions strike the work of the interrupt, too; its mean holds theirs already.
+        alone_s = work_s / cost.stretch
+        added_s = work_s - alone_s
+        needs = [(need.units, fluid.model.pool(need.pool).interruptions) for need in task.needs]
+        strikes = math.fsum(units * its.rate_hz for units, its in needs if its is not None) * alone_s
+        variance_s2 = cost.scatter_s * alone_s
+        start = InterruptedStart(
+            wakeup=wakeup, added_s=added_s, added_variance_s2=variance_s2, none_ratio=math.exp(-strikes)
+        )
     if not cost.sleep_states and cost.linger_s <= 0.0:
         if cost.sleep_s <= 0.0 and (work_s <= 0.0 or not cost.exhaustive):
             return None
-        return SetUp(sleep=wakeup, work_s=work_s)
+        random = start if isinstance(start, RandomTime) else MixedTime(parts=((1.0, 0.0, True),), random=start)
+        return SetUp(sleep=random, work_s=work_s - added_s)
     if station.load >= 1.0:
         return None
     set_up = cost.set_ups(
         station.rate_pps / station.servers, factor, equal_gaps=arriving.kind == "regular" and station.servers == 1
     )
-    mixed = MixedTime(parts=tuple(set_up), random=wakeup)
+    parts = [(chance, time_s - added_s if is_woken else time_s, is_woken) for chance, time_s, is_woken in set_up]
+    mixed = MixedTime(parts=tuple(parts), random=start)
     return SetUp(sleep=mixed, work_s=0.0) if mixed.average_s > 0.0 else None
 
 
@@ -713,6 +735,8 @@ class _DelayComputation:
         sleep = set_up_of(self.fluid, index, station, arriving)
         if queue is not None and sleep is not None:
             queue, reason = sleeping_queue(station, queue, arriving, sleep)
+        elif queue is not None and queue.loss_ratio > 0.0 and arriving.kind == "poisson" and self._empties(index):
+            queue = PolledRing(arrival_pps=rate, service=mix, ring_frames=task.queue_frames)
         if queue is not None and arriving.kind == "poisson":
             exact = sleep is None and self._whole_port(rate, arriving, station)
             queue = behind_link(queue, arriving.link_wait_s, exact=exact)
@@ -721,11 +745,18 @@ class _DelayComputation:
     def _polled(self, index: int, rate: float, queue: Queue, mix: ServiceMix) -> Queue:
         """Return an overloaded queue whose polls remove a batch at once."""
         activation, load = self.graph.tasks[index].activation, rate * mix.mean_s / max(_units(self.fluid, index), 1)
-        if activation.kind != "interrupt" or activation.discipline != "gated" or load <= 1.0:
+        one_by_one = activation.kind == "interrupt" and activation.discipline != "gated"
+        batch_frames = self.fluid.costs[index].batch_frames
+        if one_by_one or load <= 1.0 or batch_frames <= 1 or isinstance(queue, PolledRing):
             return queue
-        return PolledQueue(
-            queue=queue, service_s=mix.mean_s, load=load, batch_frames=self.fluid.costs[index].batch_frames
-        )
+        return PolledQueue(queue=queue, service_s=mix.mean_s, load=load, batch_frames=batch_frames)
+
+    def _empties(self, index: int) -> bool:
+        """Whether each poll of one server takes all frames that wait."""
+        task, cost = self.graph.tasks[index], self.fluid.costs[index]
+        gated = task.activation.kind != "interrupt" or task.activation.discipline == "gated"
+        takes_all = cost.batch_frames > 1 and task.queue_frames <= cost.batch_frames
+        return gated and takes_all and _units(self.fluid, index) == 1 and task.queue_frames <= MOST_RING_FRAMES
 
     def _whole_port(self, rate: float, arriving: ArrivalProcess, station: Station) -> bool:
         """Whether one server of constant time serves all frames of one port, of one size, without loss."""

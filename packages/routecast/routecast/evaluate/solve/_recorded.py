@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,9 +154,7 @@ class _Contention:
                 frames, starts, _, _ = self.services[index]
                 busy = np.zeros(len(starts))
                 for part, begun, ended in running:
-                    at_once = np.searchsorted(begun, starts, side="right") - np.searchsorted(
-                        ended, starts, side="right"
-                    )
+                    at_once = begun.until(starts, frames) - np.searchsorted(ended, starts, side="right")
                     units = len(part.units)
                     busy += at_once if is_bound else np.minimum(at_once, units) + self._starting(part, at_once, index)
                 if index not in self.factors:
@@ -172,10 +170,42 @@ class _Contention:
         mean_idle_units = max(float(idle_units.mean()), starting)
         return idle_units * (starting / mean_idle_units)
 
-    def _begun_and_ended(self, members: Sequence[int], *, is_bound: bool) -> tuple[Instants, Instants]:
+    def _begun_and_ended(self, members: Sequence[int], *, is_bound: bool) -> tuple[_Starts, Instants]:
         """Return the starts and the ends of the services of some task units, each in order."""
-        begun, ended = (np.concatenate([self.services[index][at] for index in members]) for at in (1, 3 - is_bound))
-        return np.sort(begun), np.sort(ended)
+        frames, begun, ended = (
+            np.concatenate([self.services[index][at] for index in members]) for at in (0, 1, 3 - is_bound)
+        )
+        return _Starts.of(begun, None if is_bound else frames), np.sort(ended)
+
+
+@dataclass(frozen=True, slots=True)
+class _Starts:
+    """Starts of services in order; of those at one instant, the frame that came first leads if frames are kept."""
+
+    at: Instants
+    frames: Numbers | None
+
+    @classmethod
+    def of(cls, at: Instants, frames: Numbers | None) -> _Starts:
+        """Return the starts in their order."""
+        if frames is None:
+            return cls(np.sort(at), None)
+        order = np.lexsort((frames, at))
+        return cls(at[order], frames[order])
+
+    def until(self, at: Instants, frames: Numbers) -> NDArray[np.intp]:
+        """Return how many services have begun when others begin, those and the ones before at that instant too."""
+        all_until = np.searchsorted(self.at, at, side="right")
+        if self.frames is None:
+            return all_until
+        before = np.searchsorted(self.at, at, side="left")
+        at_once = all_until - before
+        alone = np.flatnonzero(at_once == 1)
+        all_until[alone] -= self.frames[before[alone]] > frames[alone]
+        for tie in np.flatnonzero(at_once > 1).tolist():
+            low, high = int(before[tie]), int(all_until[tie])
+            all_until[tie] = low + int(np.searchsorted(self.frames[low:high], frames[tie], side="right"))
+        return all_until
 
 
 class _Queue:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -26,6 +27,8 @@ _MAX_ARRIVAL_SCV = 2.0
 _FULL_FRAMES = 10.0
 _LEFT_OUT = 1e-3
 """Loss by chance that is left out where several units serve one queue."""
+MOST_RING_FRAMES = 256
+"""Largest ring whose chain of polls is solved."""
 _MIN_PLACES = 4.0
 """Least room per unit of variation (gaps plus services): with less room, two moments say little about the loss."""
 
@@ -148,6 +151,85 @@ class PolledQueue(DelayedQueue):
     @property
     def method(self) -> str:
         return f"{self.queue.method} behind polls of {self.batch_frames} frames"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolledRing(Queue):
+    """M/G/1 with gated polls and room for K frames that the next poll takes, all of them.
+
+    Chain embedded at the starts of polls: A frames come during a poll of n, and the next takes ``min(A, K)``; if none
+    comes, it takes the one that finds the server idle. A poll lasts T, the sum of n services, and A is Poisson during
+    it: negative binomial for gamma services, which also stand for other laws with the same two moments. The i-th frame
+    that comes waits for the rest of the poll, ``E[(T - t_i)⁺] = E[(A - i)⁺]/λ`` (from the mean time with k arrivals
+    before T, ``P(A > k)/λ``), and for the i - 1 frames before it. Loss and sojourn time follow by renewal reward.
+    Source: Takagi, "Queueing Analysis, Volume 2: Finite Systems", 1993, ch. 2, for gated service and finite room.
+    """
+
+    arrival_pps: float
+    service: ServiceMix
+    ring_frames: int
+
+    @property
+    def method(self) -> str:
+        return f"M/G/1 with polls of a ring of {self.ring_frames} frames"
+
+    @property
+    def loss_ratio(self) -> float:
+        """Frames that find the ring full, of all."""
+        return self._figures[0]
+
+    @property
+    def sojourn_mean_s(self) -> float:
+        """Mean over the accepted frames."""
+        return self._figures[1]
+
+    @property
+    def waiting_mean_s(self) -> float:
+        return max(self.sojourn_mean_s - self.service.mean_s, 0.0)
+
+    @property
+    def _figures(self) -> tuple[float, float]:
+        service = self.service
+        return _ring_figures(self.arrival_pps * service.mean_s, service.squared_cv, service.mean_s, self.ring_frames)
+
+
+@lru_cache(maxsize=64)
+def _ring_figures(load: float, scv: float, service_s: float, ring_frames: int) -> tuple[float, float]:
+    """Return loss and mean sojourn time, s."""
+    taken = np.arange(1, ring_frames + 1)
+    chances = _arrivals_in_polls(load * taken, taken / scv if scv > 0.0 else None, ring_frames)
+    # P(A >= i) and E[(A - i)+] for i = 1 to K, a row for each poll.
+    below = np.cumsum(chances, axis=1)
+    at_least = np.clip(1.0 - below[:, :-1], 0.0, 1.0)
+    beyond = (load * taken)[:, None] - np.cumsum(at_least, axis=1)
+    change = chances[:, 1:].copy()
+    change[:, -1] = at_least[:, -1]
+    change[:, 0] += chances[:, 0]
+    balance = change.T - np.eye(ring_frames)
+    balance[-1] = 1.0
+    right = np.zeros(ring_frames)
+    right[-1] = 1.0
+    polls = np.linalg.solve(balance, right)
+    accepted = at_least.sum(axis=1) + chances[:, 0]
+    lengths = taken + chances[:, 0] / load
+    stays = beyond.clip(0.0).sum(axis=1) / load + at_least @ taken + chances[:, 0]
+    frames = float(polls @ accepted)
+    return max(1.0 - frames / (load * float(polls @ lengths)), 0.0), float(polls @ stays) / frames * service_s
+
+
+def _arrivals_in_polls(means: Vector, shapes: Vector | None, most: int) -> Vector:
+    """Return the chances of 0 to ``most`` arrivals, a row for each mean: Poisson, or mixed by gamma laws."""
+    chances = np.empty((len(means), most + 1))
+    if shapes is None:
+        chances[:, 0] = np.exp(-means)
+        for count in range(most):
+            chances[:, count + 1] = chances[:, count] * means / (count + 1.0)
+        return chances
+    ratio = means / (shapes + means)
+    chances[:, 0] = (1.0 - ratio) ** shapes
+    for count in range(most):
+        chances[:, count + 1] = chances[:, count] * ratio * (shapes + count) / (count + 1.0)
+    return chances
 
 
 def behind_link(queue: Queue, link_wait_s: float, *, exact: bool) -> Queue:
