@@ -108,9 +108,10 @@ def interrupted_queue(fluid: Fluid, index: int, station: Station, arriving: Arri
         interruptions=interruptions,
         room_frames=station.room - station.servers,
     )
-    # Backlogs that overlap fill the queue together, which the loss of a single one does not count.
-    is_rare = queue.loss_ratio <= _RARE_LOSS and queue.waiting_tail(queue.room_frames / station.rate_pps) <= _RARE_LOSS
-    return queue if is_rare else None
+    # Backlogs that overlap fill the queue together, which the loss of a single one does not count: no more of the frames
+    # than wait longer than the queue holds, or than meet a backlog of which another is a part.
+    together = min(queue.waiting_tail(queue.room_frames / station.rate_pps), queue.waiting_tail(0.0) ** 2)
+    return queue if max(queue.loss_ratio, together) <= _RARE_LOSS else None
 
 
 @value
