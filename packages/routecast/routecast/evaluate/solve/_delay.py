@@ -108,8 +108,8 @@ def interrupted_queue(fluid: Fluid, index: int, station: Station, arriving: Arri
         interruptions=interruptions,
         room_frames=station.room - station.servers,
     )
-    # Backlogs that overlap fill the queue together, which the loss of a single one does not count: no more of the frames
-    # than wait longer than the queue holds, or than meet a backlog of which another is a part.
+    # Backlogs that overlap fill the queue together, which the loss of a single one does not count. Those frames wait
+    # longer than the queue holds, and meet a backlog of which another is a part.
     together = min(queue.waiting_tail(queue.room_frames / station.rate_pps), queue.waiting_tail(0.0) ** 2)
     return queue if max(queue.loss_ratio, together) <= _RARE_LOSS else None
 
@@ -133,7 +133,8 @@ def set_up_of(fluid: Fluid, index: int, station: Station, arriving: ArrivalProce
     factor = float(fluid.factor[index])
     work_s = cost.interrupt_s * factor
     wakeup = task.activation.wakeup or RandomTime()
-    start, added_s = wakeup, 0.0
+    start: RandomTime | InterruptedStart = wakeup
+    added_s = 0.0
     if cost.scatter_s > 0.0 and work_s > 0.0:
         # Interruptions strike the work of the interrupt, too; its mean holds theirs already.
         alone_s = work_s / cost.stretch

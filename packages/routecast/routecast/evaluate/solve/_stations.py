@@ -196,7 +196,7 @@ class PolledRing(Queue):
 @lru_cache(maxsize=64)
 def _ring_figures(load: float, scv: float, service_s: float, ring_frames: int) -> tuple[float, float]:
     """Return loss and mean sojourn time, s."""
-    taken = np.arange(1, ring_frames + 1)
+    taken = np.arange(1, ring_frames + 1).astype(np.float64)
     chances = _arrivals_in_polls(load * taken, taken / scv if scv > 0.0 else None, ring_frames)
     # P(A >= i) and E[(A - i)+] for i = 1 to K, a row for each poll.
     below = np.cumsum(chances, axis=1)
