@@ -192,6 +192,7 @@ def describe_rates(points: Sequence[Point]) -> tuple[str, ...]:
 
     Examples
     --------
+    >>> from routecast.evaluate.point_table import parse_points
     >>> describe_rates(parse_points("cores,forwarding_rate_pps,disturbed\n1,1.7e6,no\n2,3.3e6,yes\n"))[0]
     'the rates are forwarding rates at the maximum offered load (RFC 2285)'
     """
