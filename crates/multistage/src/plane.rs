@@ -740,7 +740,9 @@ impl Plane {
         let version = self.version.get(&0, 0).map_err(|error| refused(&error))?;
         let from = (version & 1) as usize * ROWS;
         let rows: Vec<u64> = (from..from + ROWS).map(|row| self.rows.get(row)).collect();
-        let mut neighbours: Vec<_> = self.neighbours.keys().filter_map(std::result::Result::ok).collect();
+        // A MAC address takes 48 bits; the number of its interface stands above.
+        let each = self.neighbours.iter().filter_map(std::result::Result::ok);
+        let mut neighbours: Vec<u64> = each.map(|(key, neighbour)| key | u64::from(neighbour.port) << 48).collect();
         neighbours.sort_unstable();
         Ok(json!({
             "epoch": version >> 1,

@@ -54,7 +54,7 @@ class Elements:
         self._netlinks: dict[str, NamespaceNetlink] = {}
         self._losses: dict[str, list[FrameLoss]] = {}
         self._discovery: Discovery | None = None
-        self._digests: tuple[frozenset[str], str] = (frozenset(), "")
+        self._digests: tuple[frozenset[tuple[str, int]], str] = (frozenset(), "")
         self._on_event = on_event
 
     @property
@@ -362,7 +362,7 @@ class Elements:
     def readings(self) -> dict[str, BalancerReading | None]:
         """Return what the protocol wants to know of each load balancer's tables."""
         result: dict[str, BalancerReading | None] = {}
-        macs = frozenset(entry.mac for entry in self.machine.neighbours.entries.values())
+        macs = self.machine.audit.known_macs()
         for name, audit in self.audits().items():
             if self.machine.membership.balancer_faults.get(name) or self.balancers[name].interfaces_down():
                 result[name] = None
@@ -384,14 +384,14 @@ class Elements:
         own = self.machine.settings.networks.own
         return own <= has if name == self.machine.membership.active else not own & has
 
-    def _digest_of(self, macs: frozenset[str]) -> str:
+    def _digest_of(self, macs: frozenset[tuple[str, int]]) -> str:
         if self._digests[0] != macs or not self._digests[1]:
             self._digests = (macs, digest_of_macs(macs))
         return self._digests[1]
 
 
-def digest_of_macs(macs: Iterable[str]) -> str:
-    """Return the digest that an audit of a load balancer has for these neighbours (FNV-1a, 64 bits).
+def digest_of_macs(macs: Iterable[tuple[str, int]]) -> str:
+    """Return the digest that an audit of a load balancer has for neighbours and their networks (FNV-1a, 64 bits).
 
     Examples
     --------
@@ -399,7 +399,7 @@ def digest_of_macs(macs: Iterable[str]) -> str:
     'cbf29ce484222325'
     """
     digest = 0xCBF29CE484222325
-    for key in sorted(int.from_bytes(bytes(octets(mac)) + b"\0\0", "little") for mac in macs):
+    for key in sorted(int.from_bytes(bytes(octets(mac)), "little") | segment << 48 for mac, segment in macs):
         for octet in key.to_bytes(8, "little"):
             digest = (digest ^ octet) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
     return f"{digest:016x}"

@@ -22,14 +22,16 @@ _TOLD_DIFFERENCES = 3
 
 @dataclass(frozen=True, slots=True)
 class BalancerReading:
-    """The tables of a load balancer: whether its rows are those of its epoch, the epoch, and its neighbours' count.
+    """The tables of a load balancer: whether its rows are those of its epoch, the epoch, and its neighbours.
+
+    ``macs``: the neighbours' MAC addresses, each with the number of the outside network behind which it is.
 
     ``is_set_up``: whether its kernel has the addresses of its role.
     """
 
     has_its_rows: bool
     epoch: int
-    macs: frozenset[str] | None = None
+    macs: frozenset[tuple[str, int]] | None = None
     is_set_up: bool = True
 
 
@@ -72,6 +74,10 @@ class TableAudit:
         )
         return self._configured | frozenset(neighbours)
 
+    def known_macs(self) -> frozenset[tuple[str, int]]:
+        """Return the MAC addresses of the neighbours that are known, each with its outside network."""
+        return frozenset({entry.mac: entry.segment for entry in self._neighbours.entries.values()}.items())
+
     def difference_of(self, name: str, reading: BalancerReading) -> str:
         """Return in what a load balancer's tables are not what they should be; empty if in nothing."""
         differences = []
@@ -79,7 +85,7 @@ class TableAudit:
             differences.append("its table has other rows than its members give")
         if reading.epoch != self._membership.epoch:
             differences.append(f"its table is of epoch {reading.epoch}, not {self._membership.epoch}")
-        macs = frozenset(entry.mac for entry in self._neighbours.entries.values())
+        macs = self.known_macs()
         if reading.macs is not None and reading.macs != macs and not self.is_learning:
             differences.append("its neighbours are not those that are known")
         if not reading.is_set_up:

@@ -609,7 +609,7 @@ class Surroundings:
                 else BalancerReading(
                     has_its_rows=plane.rows == tuple(machine.membership.weights()),
                     epoch=plane.epoch,
-                    macs=frozenset(plane.macs),
+                    macs=frozenset(plane.macs.items()),
                     is_set_up=(plane.role == "works") == (plane.name == machine.membership.active),
                 )
             )

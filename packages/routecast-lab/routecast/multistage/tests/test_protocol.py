@@ -56,6 +56,7 @@ FOUND = {
     10_074: "a claim while the owner is asked begins the whole time anew",
     50_108: "a load balancer that began anew while the process stalled is a member's sign",
     30_254: "a short death counts as a round without a frame on a path",
+    91_899: "a neighbour that a balancer has behind another network is no difference",
     30_359: "a process that stalls after its start removes neighbours that it does not know yet",
 }
 """Seeds whose worlds had a violation, and what was wrong.
