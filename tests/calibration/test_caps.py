@@ -158,3 +158,37 @@ def test_equal_rates_above_a_line_rate_are_no_links_of_it() -> None:
     reached = size(rows, Target.parse("4.094 Mpps", "1518 B"), counts=range(1, 9))
     assert "carry at most" not in reached.answer
     assert "x 25" not in size(rows, Target.parse("5 Mpps", "1518 B"), counts=range(1, 9)).answer
+
+
+@pytest.mark.parametrize("stated_bps", [40e9, 100e9])
+@pytest.mark.parametrize("bps", [TEN, 12.3e9])
+def test_a_stated_link_does_not_hide_a_lower_limit(stated_bps: float, bps: float) -> None:
+    rows = [replace(row, link_bps=stated_bps, ports=1) for row in capped(1.6e6, (2, 4, 6), (64, 512, 1518), bps=bps)]
+    (cap,) = find_caps(rows, noise_ratio=0.01).caps
+    assert (cap.kind, cap.stated) == ("bits", stated_bps)
+    assert cap.rate == pytest.approx(bps, rel=0.002)
+    assert "less than the stated links" in cap.text
+    fitted = fit(rows)
+    assert not fitted.outliers
+    # The fewest cores that fill the bus are enough for what it carries, and no number is for more.
+    carried_pps = line_rate_pps(bps, 512.0)
+    answer = size(rows, Target.parse(f"{0.95 * carried_pps} pps", "512 B"), counts=range(1, 17)).least
+    assert answer is not None
+    assert answer.cores == 2
+    assert size(rows, Target.parse(f"{1.3 * carried_pps} pps", "512 B"), counts=range(1, 17)).least is None
+
+
+def test_a_stated_card_does_not_hide_a_lower_limit() -> None:
+    rows = [
+        replace(row, nic_cap_pps=30e6, link_bps=100e9, ports=1)
+        for row in capped(4e6, (1, 2, 4, 8), (64, 128, 256), pps=14.2e6)
+    ]
+    (cap,) = find_caps(rows, noise_ratio=0.01).caps
+    assert (cap.kind, cap.rate, cap.stated) == ("frames", pytest.approx(14.2e6), 30e6)
+    (more,) = fit(rows).predict([replace(rows[0], cores=16)])
+    assert more.throughput_pps == pytest.approx(14.2e6, rel=0.02)
+
+
+def test_rows_that_fill_their_stated_link_show_no_other_cap() -> None:
+    rows = [replace(row, link_bps=TEN, ports=1) for row in capped(2e6, (2, 4, 8), (64, 512, 1518), bps=TEN)]
+    assert find_caps(rows, noise_ratio=0.01).caps == ()

@@ -9,6 +9,9 @@ signs show a cap, since a router whose cores limit shows none of them:
   tester passes so many frames, whatever their size;
 * **a rate at a line rate** of Ethernet, of one port or of two: 1, 2.5, 5, 10, 25, 40, 50, 100, 200, 400 Gbit/s.
 
+Links and cards that a table states do not hide a lower limit: rows of one stated link, all below it, show a cap by the
+same signs, for instance of a bus.
+
 ::
 
     bit/s   ─ cap ─ ─ ─ ─x─ ─x─ ─ ─x─   rows at the cap: the cores' rate is at least this
@@ -66,6 +69,9 @@ class Cap:
     rows: tuple[Point, ...] = field("Rows at the cap")
     ports: int | None = field("Ports of Ethernet whose line rate it is; None: of no number of ports", default=None)
     tag_bytes: float = field("Bytes of each frame on the wire that the frame size of the table leaves out", default=0.0)
+    stated: float | None = field(
+        "``link_bps`` or ``nic_cap_pps`` of the rows, below which the cap is; None: they state none", default=None
+    )
 
     def link_bps(self, point: Point) -> float:
         """Return the rate of one port of a point's router for the frames as the table counts them, of a cap in bits."""
@@ -84,10 +90,12 @@ class Cap:
         count = f"{len(self.rows)} row{'s' if len(self.rows) > 1 else ''}"
         cells = ", ".join(dict.fromkeys(_row_name(row) for row in self.rows[:_MAX_NAMED_ROWS]))
         more = ", …" if len(self.rows) > _MAX_NAMED_ROWS else ""
+        if self.stated is not None:
+            return self._text_below_stated(self.stated, f"{count} ({cells}{more})")
         if self.kind == "frames":
             return (
                 f"{count} ({cells}{more}) have {format_pps(self.rate)}, whatever the frame size: a card or the tester "
-                "limits them, and the cores forward at least as much. State nic_cap_pps if it is the card"
+                f"limits them, and the cores forward at least as much. State nic_cap_pps if it is the card"
             )
         wire = f"{format_bps(self.rate)} on the wire"
         state = "State link_bps and ports"
@@ -109,6 +117,20 @@ class Cap:
         return (
             f"{count} ({cells}{more}) fill {wire}, the line rate of {ports} of {port}: the links limit them, and the "
             f"cores forward at least as much. How many ports took part? {state}"
+        )
+
+    def _text_below_stated(self, stated: float, rows: str) -> str:
+        """Return the cap in words, if it is below the links or cards that its rows state."""
+        if self.kind == "frames":
+            return (
+                f"{rows} have {format_pps(self.rate)}, whatever the frame size, less than the stated nic_cap_pps of "
+                f"{format_pps(stated)}: something else limits them, and the cores forward at least as much"
+            )
+        line = f" (the line rate of {format_bps(self.rate / self.ports)} Ethernet)" if self.ports else ""
+        return (
+            f"{rows} fill {format_bps(self.rate)} on the wire{line}, whatever the frames, less than the stated links "
+            f"of {format_bps(stated)}: a bus, another link or the tester limits them, and the cores forward at "
+            "least as much"
         )
 
 
@@ -161,6 +183,7 @@ def find_caps(points: Sequence[Point], *, noise_ratio: float) -> Caps:
     if cap := _frames_cap(frames, equal_ratio):
         caps.append(cap)
     caps += _one_port_caps([point for point in free if point.link_bps is not None], equal_ratio)
+    caps += _caps_below_stated(free, caps, equal_ratio)
     return Caps(points=tuple(_with_caps(point, caps) for point in points), caps=tuple(caps))
 
 
@@ -241,13 +264,35 @@ def _one_port_caps(points: Sequence[Point], equal_ratio: float) -> Iterator[Cap]
             yield Cap(kind="ports", rate=float(link_bps or math.nan), rows=rows, ports=1)
 
 
+def _caps_below_stated(points: Sequence[Point], caps: Sequence[Cap], equal_ratio: float) -> Iterator[Cap]:
+    """Yield the cap that the rows of a stated link show, or of a stated card, which none of them reaches."""
+    below = 1.0 - 2.0 * equal_ratio
+    at_ports = {cap.rate for cap in caps if cap.kind == "ports"}
+    at_cap: set[int] = set()
+    for link_bps, ports in dict.fromkeys((point.link_bps, point.ports) for point in points):
+        own = [point for point in points if (point.link_bps, point.ports) == (link_bps, ports)]
+        if link_bps is None or link_bps in at_ports:
+            continue
+        if any(point.throughput_pps > below * point.line_rate_pps for point in own):
+            continue
+        if cap := _bits_cap(own, equal_ratio):
+            at_cap |= set(map(id, cap.rows))
+            yield replace(cap, stated=link_bps)
+    for cap_pps in dict.fromkeys(point.nic_cap_pps for point in points):
+        own = [point for point in points if point.nic_cap_pps == cap_pps and id(point) not in at_cap]
+        if cap_pps is None or any(point.throughput_pps > below * cap_pps for point in own):
+            continue
+        if cap := _frames_cap(own, equal_ratio):
+            yield replace(cap, stated=cap_pps)
+
+
 def _with_caps(point: Point, caps: Sequence[Cap]) -> Point:
     if point.flows is not None:
         return point
     for cap in caps:
-        if cap.kind == "bits" and (point.link_bps is None or cap.is_of(point.link_bps, point.ports)):
+        if cap.kind == "bits" and (point.link_bps == cap.stated or cap.is_of(point.link_bps or 0.0, point.ports)):
             point = replace(point, link_bps=cap.link_bps(point))
-        elif cap.kind == "frames" and point.nic_cap_pps is None:
+        elif cap.kind == "frames" and point.nic_cap_pps == cap.stated:
             point = replace(point, nic_cap_pps=cap.rate)
         elif cap.kind == "ports" and point.link_bps == cap.rate:
             point = replace(point, ports=1)
