@@ -192,3 +192,9 @@ def test_a_stated_card_does_not_hide_a_lower_limit() -> None:
 def test_rows_that_fill_their_stated_link_show_no_other_cap() -> None:
     rows = [replace(row, link_bps=TEN, ports=1) for row in capped(2e6, (2, 4, 8), (64, 512, 1518), bps=TEN)]
     assert find_caps(rows, noise_ratio=0.01).caps == ()
+
+
+def test_one_row_below_its_stated_link_shows_no_cap_even_at_the_line_rate_of_another() -> None:
+    # 836 B at 11.68 Mpps are 80 Gbit/s with gap and preamble, of a core whose cost grows with the frame.
+    rows = [row(1, 68.0, 12.0e6, link_bps=100e9, ports=1), row(1, 836.0, 11.68e6, link_bps=100e9, ports=1)]
+    assert find_caps(rows, noise_ratio=0.01).caps == ()

@@ -275,7 +275,9 @@ def _caps_below_stated(points: Sequence[Point], caps: Sequence[Cap], equal_ratio
             continue
         if any(point.throughput_pps > below * point.line_rate_pps for point in own):
             continue
-        if cap := _bits_cap(own, equal_ratio):
+        cap = _bits_cap(own, equal_ratio)
+        # A row at the line rate of another link is one by chance, where the link is stated.
+        if cap is not None and (_is_equal_over(cap.rows) or _is_flat(cap.rows)):
             at_cap |= set(map(id, cap.rows))
             yield replace(cap, stated=link_bps)
     for cap_pps in dict.fromkeys(point.nic_cap_pps for point in points):
