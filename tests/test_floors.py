@@ -39,7 +39,7 @@ FLOORS = (
     ("api",),
     ("cli",),
     ("lab/_lab",),
-    ("lab/probe",),
+    ("lab/ns3", "lab/probe"),
     ("lab/testbed",),
     ("lab/benchmark",),
     ("lab/power",),

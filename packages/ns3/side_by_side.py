@@ -26,11 +26,11 @@ import numpy as np
 from routecast.errors import ModelProblem
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve
+from routecast.lab.ns3 import ns3_document
 from routecast.load import Arrivals, FlowSet, FrameMix, OfferedLoad, RecordedFrames
 from routecast.router.files import parse_router, read_router_and_load
 from routecast.router.model import RouterModel, ServiceCost
 from routecast.router.multicore import multicore
-from routecast.router.ns3 import ns3_document
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 FRAMES = 4000

@@ -175,8 +175,8 @@ def export_trials(
 
 
 def _router_for_ns3(file: Path) -> str:
+    from routecast.lab.ns3 import ns3_document
     from routecast.router.files import read_router
-    from routecast.router.ns3 import ns3_document
 
     return json.dumps(ns3_document(read_router(file)), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 

@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import routecast
 from routecast.contention import LAWS
 from routecast.errors import ModelProblem
+from routecast.lab.ns3 import ns3_document
 from routecast.router.files import parse_router, read_router
 from routecast.router.model import (
     Activation,
@@ -30,9 +32,8 @@ from routecast.router.model import (
     SleepState,
 )
 from routecast.router.multicore import multicore
-from routecast.router.ns3 import ns3_document
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.router.toml"))
+EXAMPLES = sorted((Path(routecast.__file__).parents[3] / "examples").glob("*.router.toml"))
 EXPORTED = {"bus", "multicore", "napi", "shared_core", "two_pools"}
 
 
