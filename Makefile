@@ -32,7 +32,7 @@ python_sources := $(shell find packages -type f -not -name '*.so' -not -path '*/
 package_projects := pyproject.toml $(wildcard packages/*/pyproject.toml)
 # Packages with an extension of their own; the other packages are Python.
 COMPILED_PACKAGES = packages/routecast-lab packages/routecast-noc
-PYTHON_PACKAGES = packages/routecast-plan packages/routecast-experiment packages/routecast-replications
+PYTHON_PACKAGES = packages/routecast-virtual packages/routecast-plan packages/routecast-experiment packages/routecast-replications
 
 .PHONY: help
 help: ## list the targets
@@ -42,8 +42,9 @@ help: ## list the targets
 demo: $(DONE)/extension ## run the study meyer2014, print its tables, write meyer2014/report.html
 	@$(BIN)/routecast study meyer2014 --out $(OUT)
 
-# What quick tests: all, or one package (PACKAGE=core, lab, noc, plan, experiment, replications).
+# What quick tests: all, or one package (PACKAGE=core, virtual, lab, noc, plan, experiment, replications).
 TESTS_core = tests
+TESTS_virtual = $(TREE)/virtual
 TESTS_lab = $(TREE)/lab $(TREE)/multistage
 TESTS_noc = $(TREE)/noc
 TESTS_plan = $(TREE)/plan
@@ -55,7 +56,7 @@ TREE = packages/routecast/routecast
 # says what belongs where.
 .PHONY: quick
 quick: $(DONE)/extension $(DONE)/group-test $(DONE)/group-check ## run what answers within a minute: no root, no wire, no wheel; PACKAGE=noc: of one package
-	@[ -z "$(PACKAGE)" ] || [ -n "$(TESTS_$(PACKAGE))" ] || { echo 'make: PACKAGE is core, lab, noc, plan, experiment or replications' >&2; exit 2; }
+	@[ -z "$(PACKAGE)" ] || [ -n "$(TESTS_$(PACKAGE))" ] || { echo 'make: PACKAGE is core, virtual, lab, noc, plan, experiment or replications' >&2; exit 2; }
 	@$(BIN)/ruff format --check --quiet && $(BIN)/ruff check --quiet
 	@$(PYTEST) $(TESTS_$(PACKAGE)) -m 'not (slow or wire or thorough)' --hypothesis-profile=desk
 
@@ -242,7 +243,7 @@ $(DONE)/group-%: pyproject.toml | $(DONE)/pip
 	@touch $@
 
 # Editable installs: Python sources are used where they are, only Rust changes make them stale. What they depend on comes
-# in while cargo compiles.
+# in while cargo compiles. Python packages come first: maturin looks for what the lab asks for.
 $(DONE)/extension: $(rust_sources) $(package_projects) | $(DONE)/pip
 	@echo '── routecast, its packages and their extensions (cargo, release)'
 	@$(BIN)/python -c 'import sys, tomllib; [print(*(each for each in tomllib.load(open(path, "rb"))["project"]["dependencies"] if not each.startswith("routecast")), sep="\n") for path in sys.argv[1:]]' \
@@ -251,8 +252,8 @@ $(DONE)/extension: $(rust_sources) $(package_projects) | $(DONE)/pip
 	$(PIP_LOCK) python -m pip install -r $(DONE)/dependencies.txt & dependencies=$$!; \
 	cargo build --quiet --release --package routecast-py --package routecast-py-lab --package routecast-py-noc --features routecast-py/extension-module,routecast-py-lab/extension-module,routecast-py-noc/extension-module; \
 	wait $$dependencies; \
-	for package in . $(COMPILED_PACKAGES); do (cd $$package && $(PIP_LOCK) maturin develop --release --quiet); done; \
-	$(PIP_LOCK) python -m pip install --no-deps --no-build-isolation $(patsubst %,--editable %,$(PYTHON_PACKAGES))
+	$(PIP_LOCK) python -m pip install --no-deps --no-build-isolation $(patsubst %,--editable %,$(PYTHON_PACKAGES)); \
+	for package in . $(COMPILED_PACKAGES); do (cd $$package && $(PIP_LOCK) maturin develop --release --quiet); done
 	@touch $@
 
 # zig links against the symbols of an old glibc; cargo keeps what it compiles so apart from what runs here. The time of the

@@ -19,7 +19,7 @@ from routecast.load.frames import FrameMix
 from routecast.plan.placement.answer import answer
 from routecast.plan.placement.model import Chain, ElementGroup, Goal, PlacementProblem, ServerGroup, ServerLinks
 from routecast.router.model import Contention, ServiceCost
-from routecast.router.virtual.catalogue import technology
+from routecast.virtual.catalogue import technology
 
 __all__ = ["main"]
 

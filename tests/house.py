@@ -1,4 +1,4 @@
-"""The storeys of the house: a core, a lab that measures, and wings."""
+"""The storeys of the house: a core, what several wings stand on, a lab that measures, and wings."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from glob import glob
 from pathlib import Path
 
-__all__ = ["LAB", "WINGS", "files_below", "room_of"]
+__all__ = ["LAB", "SHARED", "WINGS", "files_below", "room_of"]
 
 WINGS = ("experiment", "multistage", "noc", "plan", "replications")
 """Rooms above all floors: a wing imports the core and no other wing, and the core imports no wing."""
 LAB = ("lab",)
 """Packages of rooms that measure: they import the core, and the core runs without them."""
+SHARED = ("virtual",)
+"""Rooms that import the core, and that the lab and wings import: the core runs without them."""
 
 
 def room_of(parts: Sequence[str]) -> str:

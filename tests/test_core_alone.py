@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from house import LAB, WINGS
+from house import LAB, SHARED, WINGS
 from in_process import completed
 
 import routecast
@@ -70,6 +70,20 @@ ABSENT = {
     "the accuracy board": (("board",), "routecast board", "replications"),
     "a designed experiment": (("experiment", "a.experiment.toml"), "routecast experiment", "experiment"),
     "a builder of plan": (("solve", "np.router.toml"), 'np.router.toml: builder = "network_processor"', "plan"),
+    "a virtual router": (("solve", "virtual.router.toml"), 'virtual.router.toml: builder = "virtual"', "virtual"),
+    "parallel routers": (("simulate", "parallel.router.toml"), 'parallel.router.toml: builder = "parallel"', "virtual"),
+    "a multistage router": (
+        ("size", "multistage.router.toml", "--target", "2 Mpps"),
+        'multistage.router.toml: builder = "multistage"',
+        "virtual",
+    ),
+    "a file of virtual": (("schema", "virtualisation"), "the schema of virtualisation", "virtual"),
+    "a failure": (("simulate", ROUTER, "--fail", "core 1", "--at", "20 ms"), "simulate --fail", "virtual"),
+    "a planned absence": (
+        ("simulate", ROUTER, "--switch-off", "core 1", "--at", "20 ms"),
+        "simulate --switch-off",
+        "virtual",
+    ),
     "a study of the lab": (("study", "wire.study.toml"), "wire.study.toml: a study of the kind wire", "lab"),
     "a study of curves": (
         ("study", "curves.study.toml"),
@@ -128,7 +142,7 @@ def alone(others: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the core of the package, links to its extension and data, and a distribution of no wing."""
     folder = tmp_path_factory.mktemp("core")
     linked = {PACKAGE / "data", *PACKAGE.glob("_core*.so")}
-    absent = {PACKAGE / name for name in (*WINGS, *LAB)} | {PACKAGE / f"{name}.py" for name in LAB}
+    absent = {PACKAGE / name for name in (*SHARED, *WINGS, *LAB)} | {PACKAGE / f"{name}.py" for name in LAB}
 
     def left_out(place: str, names: list[str]) -> set[str]:
         return {name for name in names if Path(place, name) in linked | absent or name == "__pycache__"}
@@ -219,7 +233,9 @@ def test_the_list_of_commands_has_those_that_are_installed(of_the_core: Answers)
 def test_what_another_package_brings_is_named_with_the_line_that_installs_it(alone: Path, tmp_path: Path) -> None:
     for kind in ("wire", "noc", "curves"):
         (tmp_path / f"{kind}.study.toml").write_text(f'kind = "{kind}"\ntitle = "One of another package"\n')
-    (tmp_path / "np.router.toml").write_text('builder = "network_processor"\n')
+    builders = {"np": "network_processor", **{name: name for name in EXTRAS["virtual"]["builders"]}}
+    for name, builder in builders.items():
+        (tmp_path / f"{name}.router.toml").write_text(f'builder = "{builder}"\n')
     commands = {name: command for name, (command, *_) in ABSENT.items()}
     for name, (code, _, err) in answers(alone, commands, tmp_path).by_command.items():
         _, subject, extra = ABSENT[name]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from house import LAB, WINGS, files_below, room_of
+from house import LAB, SHARED, WINGS, files_below, room_of
 
 import routecast
 from routecast.wings import wings
@@ -38,6 +38,7 @@ FLOORS = (
     ("study",),
     ("api",),
     ("cli",),
+    ("virtual",),
     ("lab/_lab",),
     ("lab/ns3", "lab/probe"),
     ("lab/testbed",),
@@ -152,13 +153,13 @@ def is_of_lab(parts: tuple[str, ...]) -> bool:
 
 
 @pytest.mark.slow
-def test_the_core_imports_nothing_of_the_lab() -> None:
+def test_the_core_imports_no_other_package() -> None:
     wrong = [
         f"{path.relative_to(PACKAGE)}:{line} imports {'.'.join(used)}"
         for path in sources()
-        if room_of_file(path) not in WINGS and not is_of_lab(path.relative_to(PACKAGE).with_suffix("").parts)
+        if path.relative_to(PACKAGE).with_suffix("").parts[0] not in {*LAB, *SHARED, *WINGS}
         for line, used in modules_imported_by(path)
-        if is_of_lab(used)
+        if used[0] in {*LAB, *SHARED, *WINGS}
     ]
     assert wrong == []
 
@@ -171,7 +172,7 @@ def test_every_part_of_the_lab_is_there(part: str) -> None:
 
 
 def test_every_wing_is_an_entry_point() -> None:
-    assert {wing.package for wing in wings()} == {f"routecast.{name}" for name in (*LAB, *WINGS)}
+    assert {wing.package for wing in wings()} == {f"routecast.{name}" for name in (*LAB, *SHARED, *WINGS)}
 
 
 def test_importing_routecast_imports_nothing_heavy() -> None:
@@ -228,9 +229,10 @@ except SystemExit:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1]
     )
     loaded = {name for name in run.stderr.split() if name.split(".")[0] == "routecast"}
-    of_the_core = {name for name in loaded if name.split(".")[1:2] not in [[room] for room in (*LAB, *WINGS)]}
+    of_the_core = {name for name in loaded if name.split(".")[1:2] not in [[room] for room in (*LAB, *SHARED, *WINGS)]}
     assert len(of_the_core) <= 72
-    assert not {"routecast.router.virtual", "routecast.router.multistage", "routecast.plan.network_processor"} & loaded
+    others = {"routecast.virtual.assembly", "routecast.virtual.multistage", "routecast.plan.network_processor"}
+    assert not others & loaded
     assert "routecast.evaluate.simulate" not in loaded
 
 
@@ -283,10 +285,27 @@ def test_all_packages_have_one_version() -> None:
     for _, project in packages():
         assert project["version"] == version
         own = [item for item in project["dependencies"] if item.startswith("routecast")]
-        assert own == ([] if project["name"] == "routecast" else [f"routecast=={version}"])
+        assert all(item.endswith(f"=={version}") for item in own)
+        assert ("routecast" in map(distribution, own)) == (project["name"] != "routecast")
     extras = packages()[0][1]["optional-dependencies"]
     for _, project in packages()[1:]:
         assert extras[project["name"].removeprefix("routecast-")] == [f"{project['name']}=={version}"]
+
+
+@pytest.mark.slow
+def test_every_package_requests_the_shared_rooms_that_it_imports_and_no_wing() -> None:
+    for folder, project in packages()[1:]:
+        requested = {item.partition("==")[0] for item in project["dependencies"]}
+        imported = {
+            f"routecast-{used[0]}"
+            for path in (folder / "routecast").rglob("*.py")
+            if "tests" not in path.parts
+            for _, used in modules_imported_by(path)
+            if used[0] in SHARED
+        }
+        assert imported - {project["name"]} <= requested
+        own = {name for name in requested if name.startswith("routecast")}
+        assert own <= {"routecast", *(f"routecast-{room}" for room in SHARED)}
 
 
 @pytest.mark.slow

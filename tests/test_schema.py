@@ -14,7 +14,7 @@ from routecast.errors import Problem
 from routecast.quantity.fields import Count, Ratio, Span
 from routecast.quantity.schema import adapter, faults_in, field, field_faults, is_faulty, schema_of, value
 from routecast.router.files import router_schema
-from routecast.router.virtual.catalogue import technology_schema
+from routecast.virtual.catalogue import technology_schema
 
 KINDS = ("plain", "sliced", "timed")
 

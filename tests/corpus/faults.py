@@ -24,8 +24,8 @@ from routecast.plan.network_processor.catalogue import read_processor
 from routecast.plan.placement.reading import read_placement
 from routecast.power.files import read_power_model
 from routecast.router.files import read_router_and_load
-from routecast.router.virtual.catalogue import read_technology
 from routecast.study.reading import read_study
+from routecast.virtual.catalogue import read_technology
 
 __all__ = ["changes_of", "faults", "files", "reader_of", "subject"]
 

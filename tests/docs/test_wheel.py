@@ -47,6 +47,7 @@ PACKAGES = {
     "routecast-noc": "packages/routecast-noc",
     "routecast-plan": "packages/routecast-plan",
     "routecast-replications": "packages/routecast-replications",
+    "routecast-virtual": "packages/routecast-virtual",
 }
 """The folder of the sources of each package."""
 COMPILED = {"routecast": "_core", "routecast-lab": "lab/_lab", "routecast-noc": "noc/_noc"}

@@ -8,8 +8,9 @@ A wing declares its parts as a :class:`Wing`, and an entry point of its distribu
 The core reads the declarations, and imports other modules of a wing only when they are used.
 
 Each wing is a package of its own below ``packages/``, which an extra installs: ``pip install 'routecast[noc]'``. The
-lab, ``routecast.lab``, measures: test beds, benchmarks, and the commands that need them. The core runs without it, and
-calls what its ``WING`` declares as ``parts``.
+lab, ``routecast.lab``, measures: test beds, benchmarks, and the commands that need them. Routers of machines,
+``routecast.virtual``, stand between the core and the wings that use them. The core runs without both, and calls what
+their ``WING`` declares as ``parts``.
 """
 
 from __future__ import annotations
@@ -50,6 +51,12 @@ EXTRAS: Mapping[str, Mapping[Sort, Sequence[str]]] = {
         "files": ("benchmark", "multistage", "testbed"),
         "builders": (),
         "studies": ("functions", "multistage", "wire"),
+    },
+    "virtual": {
+        "commands": (),
+        "files": ("virtualisation",),
+        "builders": ("virtual", "parallel", "multistage"),
+        "studies": (),
     },
     "noc": {"commands": ("noc",), "files": ("noc",), "builders": (), "studies": ("noc",)},
     "plan": {
@@ -128,14 +135,14 @@ def find_part(name: str) -> Any | None:
     return None
 
 
-def require_part(name: str) -> Any:
-    """Return the function or class that a wing declares as a part under this name.
+def require_part(name: str, extra: str = "lab") -> Any:
+    """Return the function or class that a wing declares as a part under this name; ``extra`` brings it.
 
     Raises EnvironmentProblem: what is installed does not declare it.
     """
     function = find_part(name)
     if function is None:
-        raise not_installed(name)
+        raise not_installed(name, extra)
     return function
 
 

@@ -26,9 +26,9 @@ from routecast.quantity.schema import field, value
 from routecast.router.events import Event, Outage, Reroute
 from routecast.router.files import read_router_and_load
 from routecast.router.model import Policy, Route, RouterModel, ServiceCost, TaskUnit
-from routecast.router.multistage import Interconnect, multistage_router
-from routecast.router.virtual.machines import Machine, Server
-from routecast.router.virtual.technology import Technology
+from routecast.virtual.machines import Machine, Server
+from routecast.virtual.multistage import Interconnect, multistage_router
+from routecast.virtual.technology import Technology
 
 _UDP = 17
 _TABLE_ROWS = 65_536

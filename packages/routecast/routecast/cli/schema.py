@@ -21,7 +21,6 @@ _CORE = {
     "hardware": "hardware.catalogue:hardware_schema",
     "function": "function.catalogue:function_schema",
     "power": "power.files:power_schema",
-    "virtualisation": "router.virtual.catalogue:technology_schema",
 }
 """Kinds of files that people write, and those that programs read, as ``module:function``."""
 

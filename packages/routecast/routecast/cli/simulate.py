@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -33,20 +32,20 @@ from routecast.cli.options import (
 from routecast.cli.over_time import OverTime, OverTimeOptions
 from routecast.errors import QuantityProblem
 from routecast.quantity import format_duration, parse_duration_s
-from routecast.quantity.did_you_mean import did_you_mean
+from routecast.wings import require_part
 
 if TYPE_CHECKING:
     from routecast.evaluate.trial import Trial
     from routecast.load.offered import OfferedLoad
+    from routecast.router.events import Event
     from routecast.router.model import RouterModel
-    from routecast.router.multistage.failures import Absence
+    from routecast.show.tables import Table
 
-__all__ = ["FailureOptions", "simulate"]
+__all__ = ["FailureOptions", "Failures", "simulate"]
 
 
 _failure_option = partial(typer.Option, rich_help_panel="Failures")
 
-_NEVER = "never"
 _DURATION = "100 ms"
 
 
@@ -98,81 +97,27 @@ class FailureOptions:
         _failure_option("--drain", metavar="TIME", help="Time without new traffic before an element is switched off."),
     ] = "10 ms"
 
-    def absences(
-        self, duration_s: float, *, known: Sequence[str] = (), replaced: Collection[str] = ()
-    ) -> tuple[Absence, ...]:
-        """Return the absences of elements in a trial.
+    def are_any(self) -> bool:
+        """Return whether an element fails or is switched off.
 
-        ``known`` are the router's elements, for messages; ``replaced``: load balancers that another one replaces.
-
-        Raises RoutecastError: an option is missing, empty, given too often, or no time; or an element fails, or is
-        drained, after the end of the trial.
+        Raises QuantityProblem: times are given, but no element.
         """
-        from routecast.router.multistage.failures import TAKEOVER_S, failed, planned_absence
-
-        fails, switched_off = self.fail or [], self.switch_off or []
-        for option, elements in (("--fail", fails), ("--switch-off", switched_off)):
-            if not all(name.strip() for name in elements):
-                raise QuantityProblem("", f"{option} is empty: name {_element_hint(known)}")
-        names = (*fails, *switched_off)
-        if not names:
-            for option, text in (("--at", self.at), ("--until", self.until), ("--detect", self.detect)):
-                if text:
-                    message = f"{option} is given, but nothing fails: name an element with --fail or --switch-off"
-                    raise QuantityProblem("", message)
-            return ()
-        if not self.at:
-            raise QuantityProblem("", 'say when: --at TIME, e.g. --at "20 ms"')
-        starts = [parse_duration_s(text) for text in _one_for_each("--at", self.at, len(names))]
-        ends = [
-            math.inf if text == _NEVER else parse_duration_s(text)
-            for text in _one_for_each("--until", self.until or (_NEVER,), len(names))
-        ]
-        detection_s = parse_duration_s(self.detect) if self.detect else math.inf
-        drain_s = parse_duration_s(self.drain)
-        absences = []
-        for number, (name, start_s, end_s) in enumerate(zip(names, starts, ends, strict=True)):
-            start = format_duration(start_s)
-            _require_before_end(start_s, duration_s, f'"{name}" goes down at {start}', "an earlier --at")
-            if number < len(fails):
-                takeover_s = TAKEOVER_S if name in replaced and not self.detect else detection_s
-                absences.append(failed(name, at_s=start_s, until_s=end_s, detection_s=takeover_s))
-                continue
-            drains = f'"{name}" drains for {self.drain} from {start} on'
-            _require_before_end(start_s + drain_s, duration_s, drains, "a shorter --drain, an earlier --at")
-            absences.append(planned_absence(name, off_s=start_s, on_s=end_s, drain_s=drain_s))
-        return tuple(_without_late_detection(absence, duration_s) for absence in absences)
+        if self.fail or self.switch_off:
+            return True
+        for option, text in (("--at", self.at), ("--until", self.until), ("--detect", self.detect)):
+            if text:
+                message = f"{option} is given, but nothing fails: name an element with --fail or --switch-off"
+                raise QuantityProblem("", message)
+        return False
 
 
-def _require_before_end(time_s: float, duration_s: float, event: str, remedy: str) -> None:
-    if time_s >= duration_s:
-        end = format_duration(duration_s)
-        message = f"{event}, but the trial ends at {end}: give {remedy} or a longer --duration"
-        raise QuantityProblem("", message)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failures:
+    """The router of a trial, what happens to its elements, and the table of the phases that this makes."""
 
-
-def _without_late_detection(absence: Absence, duration_s: float) -> Absence:
-    """Return an absence without the detections after the end of the trial."""
-    return replace(
-        absence,
-        avoided_s=absence.avoided_s if absence.avoided_s < duration_s else math.inf,
-        used_s=absence.used_s if absence.used_s < duration_s else math.inf,
-    )
-
-
-def _element_hint(names: Sequence[str]) -> str:
-    """Name some elements, or describe an element if no name is known."""
-    return f"an element; {did_you_mean('', names)}" if names else "a machine or a task unit"
-
-
-def _one_for_each(option: str, times: Sequence[str], count: int) -> Sequence[str]:
-    """Return one time for each element; a single time counts for all."""
-    if len(times) == 1:
-        return [times[0]] * count
-    if len(times) != count:
-        message = f"{option} is given {len(times)} times for {count} elements: give it once, or once for each"
-        raise QuantityProblem("", message)
-    return times
+    model: RouterModel
+    events: tuple[Event, ...] = ()
+    phases: Callable[[Trial], Table] | None = None
 
 
 class Path(StrEnum):
@@ -229,7 +174,6 @@ def simulate(
     from routecast.evaluate.simulate import Simulate
     from routecast.evaluate.views import messages_table
     from routecast.router.files import read_router_and_load
-    from routecast.router.multistage.failures import events_of
 
     refuse_two_forms(as_csv=as_csv, as_json=as_json)
     check_figure_file(over_time.figure)
@@ -237,10 +181,10 @@ def simulate(
     offered = load.offered(default, ports=len(model.ports), seed=runs.seed)
     duration_s = _duration_s(duration, offered)
     instants = over_time.instants(duration_s)
-    model, absences = _with_absences(model, failures, duration_s)
+    applied = _failures_of(failures, model, duration_s)
     with share_bar("simulate") as on_progress:
         simulator = Simulate(
-            model,
+            applied.model,
             seed=runs.seed,
             replications=runs.replications,
             target_relative_half_width=runs.half_width,
@@ -248,7 +192,7 @@ def simulate(
             # The verdict on steadiness is then printed, and steadiness is not required.
             steady_state=not over_time.is_wanted,
             over_time=over_time.is_wanted,
-            events=events_of(model, absences),
+            events=applied.events,
             on_progress=on_progress,
         )
         if runs.trace_messages:
@@ -256,7 +200,7 @@ def simulate(
             trial, messages = trace.trial, trace.messages
         else:
             trial, messages = simulator.trial(offered, duration_s), ()
-    course = OverTime.of(trial, instants, is_disturbed=bool(absences)) if over_time.is_wanted else None
+    course = OverTime.of(trial, instants, is_disturbed=bool(applied.events)) if over_time.is_wanted else None
     if as_json:
         document = trial.to_json()
         document |= course.to_json() if course else {}
@@ -266,32 +210,27 @@ def simulate(
     else:
         if runs.trace_messages:
             print_table(data(), messages_table(messages))
-        _print(trial, absences, course)
+        _print(trial, applied, course)
     if course and over_time.figure is not None:
         course.draw(over_time.figure)
 
 
-def _with_absences(
-    model: RouterModel, failures: FailureOptions, duration_s: float
-) -> tuple[RouterModel, tuple[Absence, ...]]:
-    """Return the router, whose load balancers replace one that fails, and the absences of its elements."""
-    from routecast.router.multistage.failures import balancers, elements, with_takeovers
-
-    replaced = balancers(model) if len(balancers(model)) > 1 else ()
-    absences = failures.absences(duration_s, known=elements(model), replaced=replaced)
-    if any(absence.element in replaced for absence in absences):
-        model = with_takeovers(model)
-    return model, absences
+def _failures_of(options: FailureOptions, model: RouterModel, duration_s: float) -> Failures:
+    """Return the failures of a trial, which the package ``routecast-virtual`` reads where there are any."""
+    if not options.are_any():
+        return Failures(model=model)
+    part = "simulate --fail" if options.fail else "simulate --switch-off"
+    failures: Failures = require_part(part, "virtual")(options, model, duration_s)
+    return failures
 
 
-def _print(trial: Trial, absences: Sequence[Absence], course: OverTime | None) -> None:
+def _print(trial: Trial, failures: Failures, course: OverTime | None) -> None:
     """Print a trial, its phases if elements were absent, and its course over time."""
     from routecast.cli.console import print_trial
-    from routecast.evaluate.views import phases_table
 
     print_trial(data(), trial)
-    if absences:
-        print_table(data(), phases_table(trial, absences))
+    if failures.phases:
+        print_table(data(), failures.phases(trial))
     if course:
         course.show()
 

@@ -19,7 +19,7 @@ from routecast.quantity.toml_file import format_value, parse_toml, validated
 from routecast.router.check_load import check_load
 from routecast.router.load_table import LoadTable, load_of
 from routecast.router.model import Port, ResourcePool, RouterModel, TaskUnit
-from routecast.wings import extra_of, not_installed, wings
+from routecast.wings import EXTRAS, extra_of, not_installed, wings
 
 __all__ = ["build_router", "parse_router", "read_router", "read_router_and_load", "router_schema", "router_table"]
 
@@ -40,21 +40,17 @@ class Explicit:
 
 _LOAD = ("load", LoadTable | None, field("Load to evaluate with by default", default=None))
 _EXPLICIT = extended(Explicit, (_LOAD,))
-_BUILDERS: Mapping[str, str] = {
-    "multicore": "multicore:Multicore",
-    "softirq": "softirq:Softirq",
-    "virtual": "virtual.reading:VirtualRouter",
-    "parallel": "virtual.reading:ParallelRouter",
-    "multistage": "multistage.reading:MultistageRouter",
-}
+_BUILDERS: Mapping[str, str] = {"multicore": "multicore:Multicore", "softirq": "softirq:Softirq"}
 """Module and class that read the router of each builder; the module is imported when a file names the builder."""
 
 
 @cache
 def _builders() -> Mapping[str, str]:
-    """Return the module and the class of each builder, of this room and of the wings that are installed."""
+    """Return the module and the class of each builder: those of this room, then those of wings as EXTRAS lists them."""
     own = {name: f"routecast.router.{target}" for name, target in _BUILDERS.items()}
-    return own | {name: f"{wing.package}.{target}" for wing in wings() for name, target in wing.builders.items()}
+    added = {name: f"{wing.package}.{target}" for wing in wings() for name, target in wing.builders.items()}
+    listed = [name for names in EXTRAS.values() for name in names["builders"]]
+    return own | {name: added[name] for name in dict.fromkeys((*listed, *added)) if name in added}
 
 
 @cache

@@ -20,7 +20,7 @@ from routecast.multistage.prediction import predicted_takeover
 from routecast.multistage.reading import MultistageFile, parse_multistage
 from routecast.multistage.tests.multistage_hosts import EXAMPLE
 from routecast.router.events import Event
-from routecast.router.multistage import TAKEOVER_S
+from routecast.virtual.multistage import TAKEOVER_S
 
 FLOWS = 2048
 

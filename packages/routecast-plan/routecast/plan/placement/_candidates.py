@@ -15,7 +15,7 @@ from routecast.plan.placement._server_load import ServerLoads, machine_in
 from routecast.plan.placement._simulation import ElementPlacement
 from routecast.plan.placement.model import ElementGroup, PlacementProblem, ServerGroup
 from routecast.quantity.schema import field, value
-from routecast.router.virtual.machines import Cores
+from routecast.virtual.machines import Cores
 
 
 @value

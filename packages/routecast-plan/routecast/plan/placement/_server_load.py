@@ -26,8 +26,8 @@ from routecast.plan.placement.model import ElementGroup, PinChoice, PlacementPro
 from routecast.plan.placement.prediction import PlacementPrediction, predict, predict_lossless_pps
 from routecast.quantity.schema import field, value
 from routecast.router.model import ServiceCost
-from routecast.router.virtual.costs import added
-from routecast.router.virtual.machines import Cores
+from routecast.virtual.costs import added
+from routecast.virtual.machines import Cores
 
 Pins = Mapping[str, Cores]
 """Cores of threads, by thread."""

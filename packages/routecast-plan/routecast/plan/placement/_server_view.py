@@ -20,9 +20,9 @@ from routecast.load.offered import OfferedLoad
 from routecast.plan.placement.model import Chain, ElementGroup, PlacementProblem, ServerGroup
 from routecast.quantity.schema import field, value
 from routecast.router.model import Port, ResourcePool, Route, RouterModel, TaskUnit
-from routecast.router.multistage.check import balance_function
-from routecast.router.virtual.assembly import Assembly
-from routecast.router.virtual.machines import Cores, Machine, Server
+from routecast.virtual.assembly import Assembly
+from routecast.virtual.machines import Cores, Machine, Server
+from routecast.virtual.multistage.check import balance_function
 
 _MAX_HASHES = 128
 

@@ -29,9 +29,9 @@ from routecast.plan.placement._server_view import (
 from routecast.plan.placement.model import Chain, PlacementProblem
 from routecast.quantity.schema import field, value
 from routecast.router.model import Route, RouteKind, RouterModel
-from routecast.router.multistage import Interconnect, multistage_router
-from routecast.router.virtual.assembly import Assembly
-from routecast.router.virtual.machines import Cores, Machine, Server
+from routecast.virtual.assembly import Assembly
+from routecast.virtual.machines import Cores, Machine, Server
+from routecast.virtual.multistage import Interconnect, multistage_router
 
 MAX_DIFFERENCE_RATIO = 0.05
 """A greater relative difference between prediction and simulation is reported."""

@@ -14,10 +14,10 @@ from routecast.plan.placement._simulation import MAX_LOSS_RATIO, ElementPlacemen
 from routecast.plan.placement.answer import PlacedElement, PlacementAnswer, PredictedCandidate
 from routecast.quantity import format_duration, format_pps, format_ratio
 from routecast.quantity.whole_file import unfinished, write_whole
-from routecast.router.virtual.machines import Cores
 from routecast.show.figures import palette
 from routecast.show.page import Block, Drawing, Listing, Notice, Page, Prose, Section, Tile, Tiles, render_page
 from routecast.show.tables import Cell, Column, Table, percent
+from routecast.virtual.machines import Cores
 
 _PINNING_TEXT = {
     "free": "every thread may use every core",

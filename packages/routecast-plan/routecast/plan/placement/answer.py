@@ -28,7 +28,7 @@ from routecast.plan.placement.prediction import PlacementPrediction
 from routecast.progress import Progress
 from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel
-from routecast.router.virtual.machines import Cores
+from routecast.virtual.machines import Cores
 
 __all__ = ["PlacedElement", "PlacementAnswer", "PredictedCandidate", "answer"]
 

@@ -30,8 +30,8 @@ from routecast.quantity.fields import (
 )
 from routecast.quantity.schema import field, value
 from routecast.router.model import ServiceCost
-from routecast.router.virtual.machines import Server
-from routecast.router.virtual.technology import Technology
+from routecast.virtual.machines import Server
+from routecast.virtual.technology import Technology
 
 __all__ = [
     "Balancing",

@@ -31,8 +31,8 @@ from routecast.quantity.fields import BitRate, Length, Power, Size
 from routecast.quantity.file_model import FileModel
 from routecast.quantity.schema import extended, field, schema_of, value, without_file_fields
 from routecast.quantity.toml_file import parse_toml, validated
-from routecast.router.virtual.catalogue import CostTable, TechnologyOrName, functions_over, technology_from
-from routecast.router.virtual.technology import Technology
+from routecast.virtual.catalogue import CostTable, TechnologyOrName, functions_over, technology_from
+from routecast.virtual.technology import Technology
 
 __all__ = ["parse_placement", "placement_schema", "read_placement"]
 

@@ -11,7 +11,7 @@ from routecast.plan.placement._simulation import ElementPlacement, load_of, rout
 from routecast.plan.placement.model import Chain, ElementGroup, Goal, PlacementProblem, Rules, ServerGroup, ServerLinks
 from routecast.plan.placement.prediction import predict_lossless_pps
 from routecast.router.model import Contention, Policy, ServiceCost
-from routecast.router.virtual.technology import Technology
+from routecast.virtual.technology import Technology
 
 FREE = Rules(pins=("free",))
 

@@ -14,8 +14,8 @@ from routecast.evaluate import Simulate, Trial
 from routecast.replications.curves.document import Curve, CurveStudy, FigureTable, StatedRate
 from routecast.replications.curves.simulate import document_of, load_of
 from routecast.router.files import build_router
-from routecast.router.virtual.catalogue import technology
 from routecast.study.reading import read_study
+from routecast.virtual.catalogue import technology
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ import pytest
 from routecast.evaluate import Simulate, Trial
 from routecast.load import Flow, FlowSet, OfferedLoad
 from routecast.router.model import Policy, ServiceCost
-from routecast.router.virtual import Machine, Server, Technology, virtual_router
+from routecast.virtual import Machine, Server, Technology, virtual_router
 
 LINUX = Policy(kind="linux", quantum_s=3e-3)
 
