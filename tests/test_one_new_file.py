@@ -381,7 +381,7 @@ def test_a_wing_is_a_distribution_of_its_own(package: Path, tmp_path: Path) -> N
     assert python("-m", "routecast", "hail", package=package, folder=tmp_path) == "hard\n"
     assert json.loads(python("-m", "routecast", "schema", "hail", package=package, folder=tmp_path))
     # One that leaves takes its commands, schemas and studies with it: the core has no line of it.
-    for name in ("noc", "plan", "experiment", "multistage"):
+    for name in ("noc", "plan", "experiment", "multistage", "virtual"):
         shutil.rmtree(package / name)
     run = "import sys; from routecast import wings; wings.wings = lambda: (); "
     run += "from routecast.cli.run import run; raise SystemExit(run(sys.argv[1:]))"
