@@ -24,6 +24,9 @@ MAX_CHANCE_LOSS = 5e-3
 _MAX_RANGE, _MAX_RANGE_BURSTS = 2e-2, 8e-2
 """Greatest loss by chance with which the loss counts as known where nothing is overloaded, as a share of the frames;
 the second with mixed sizes or bursts. The answer states it."""
+LOSS_ERROR, LOSS_ERROR_BURSTS = 0.01, 0.04
+"""Error of a loss by overload against the simulator's in nearly all random routers, as a share of the frames: with one
+frame size and no bursts, and otherwise (``benches/fuzz_models.py``)."""
 BURSTS_ERROR = 2.5e-2
 """Error of a loss that on-off bursts cause at one server against the simulator's, as a share of the frames
 (``benches/fuzz_models.py``)."""

@@ -18,7 +18,8 @@ import numpy as np
 from routecast.errors import ModelProblem, Problem
 from routecast.evaluate.energy import UnitStates, energy_of, power_notes, power_of
 from routecast.evaluate.solve._cost import Cost, Cycle, IdleTimes, costs_of, poisson_idle_times
-from routecast.evaluate.solve._delay import DelayAnswer, delays
+from routecast.evaluate.solve._delay import delays
+from routecast.evaluate.solve._delay_answer import DelayAnswer
 from routecast.evaluate.solve._limits import NO_LOSS, limits_of, limits_of_windows, links_of, ranked
 from routecast.evaluate.solve._machine import ThreadMachine, has_threads, machine_of
 from routecast.evaluate.solve._scheduling_shares import Component, components, mean_contention, served_at_once, uses_of

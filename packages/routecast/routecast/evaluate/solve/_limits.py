@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,12 +14,14 @@ from routecast.evaluate._two_moment_queues import GIGc
 from routecast.evaluate.solve._arrivals import ArrivalProcess
 from routecast.evaluate.solve._machine import ThreadMachine
 from routecast.evaluate.solve._throughput import Lossless, Steady, lossless_of
-from routecast.evaluate.solve._windows import WindowRates, Windows
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.evaluate.trial import TIE, Bottleneck, Resource
 from routecast.load.offered import line_rate_pps
 from routecast.quantity import format_duration, format_pps, format_ratio
+
+if TYPE_CHECKING:
+    from routecast.evaluate.solve._windows import WindowRates, Windows
 
 Limit = tuple[Resource, str]
 """A resource, and the sentence that says why it limits."""

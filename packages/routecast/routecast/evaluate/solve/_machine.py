@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from routecast.contention.laws import coherent_factor
-from routecast.evaluate.solve._busy_polling import Upstream, upstream_of
 from routecast.evaluate.solve._cost import Cost
 from routecast.evaluate.solve._flow_propagation import Propagation, propagation_of
 from routecast.evaluate.solve._scheduling_shares import UnitGroup, UnitGroups, limiting_groups, pin_sets, served_at_once
@@ -16,6 +16,9 @@ from routecast.evaluate.solve.flow import FlowGraph, Vector
 from routecast.load.offered import OfferedLoad, line_rate_pps
 from routecast.quantity.schema import field, value
 from routecast.router.model import ResourcePool, RouterModel, TaskUnit
+
+if TYPE_CHECKING:
+    from routecast.evaluate.solve._busy_polling import Upstream
 
 Index = NDArray[np.intp]
 
@@ -361,6 +364,11 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph, costs: t
     levels = levels_of(model, first_tasks, threads)
     polling = np.array([task.activation.kind == "polling" and bool(task.needs) for task in first_tasks])
     takes_turns = bool((polling & shared).any())
+    upstream: Upstream | None = None
+    if takes_turns:
+        from routecast.evaluate.solve._busy_polling import upstream_of
+
+        upstream = upstream_of(graph, position, thread_of, len(threads))
     return ThreadMachine(
         model=model,
         load=load,
@@ -402,7 +410,7 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph, costs: t
         on_unit=on_unit,
         pool_of=pool_of,
         shares_units=shared,
-        upstream=upstream_of(graph, position, thread_of, len(threads)) if takes_turns else None,
+        upstream=upstream,
         complete=complete,
     )
 

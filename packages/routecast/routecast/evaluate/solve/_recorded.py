@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from routecast.evaluate.solve._delay import DelayAnswer
+from routecast.evaluate.solve._delay_answer import DelayAnswer
 from routecast.evaluate.solve._moderation import noticed_at
 from routecast.evaluate.solve._recorded_routes import GOLDEN_RATIO
 from routecast.evaluate.solve._recorded_stations import (

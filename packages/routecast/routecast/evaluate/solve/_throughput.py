@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from routecast.evaluate.solve._busy_polling import away_s, kept_pps
 from routecast.evaluate.solve._flow_propagation import NodeRates
 from routecast.evaluate.solve._machine import ThreadMachine
 from routecast.evaluate.solve._scheduling_shares import surface
@@ -287,6 +286,8 @@ def steady_state(machine: ThreadMachine, intended_pps: float) -> Steady:
         entitled = machine.groups.entitled(requested, granted, weight, machine.levels, machine.max_grants)
         new_limit = _limits(machine, wanted, work_s, np.maximum(entitled - least_start, 0.0))
         if machine.upstream is not None:
+            from routecast.evaluate.solve._busy_polling import kept_pps
+
             share, away = _shares_in_turns(machine, work, granted, work_s)
             coming = np.where(propagation.is_looked_ahead_to, node_rates.could_arrive, node_rates.arriving)
             ring_limit = kept_pps(machine.upstream, machine.thread, away, share, coming, machine.queue_frames)
@@ -366,6 +367,8 @@ def _shares_in_turns(machine: ThreadMachine, work: Vector, granted: Vector, work
     drain_s = machine.sum_by_thread(machine.queue_frames * work_s) / np.maximum(1.0 - work, _TINY)
     if not machine.polling.any():
         return share, np.zeros_like(share)
+    from routecast.evaluate.solve._busy_polling import away_s
+
     # Threads that block soon take their time in pieces, not in turns. Threads with the same units share a column.
     uses, alike = np.unique(machine.on_unit > 0.0, axis=1, return_inverse=True)
     meet = uses.T.astype(np.int64) @ uses > 0

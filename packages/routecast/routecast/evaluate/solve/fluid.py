@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,12 +25,14 @@ from routecast.evaluate.solve._scheduling_shares import (
     uses_of,
 )
 from routecast.evaluate.solve._throughput import Steady
-from routecast.evaluate.solve._windows import WindowRates, Windows, scv_of, windows_in
 from routecast.evaluate.solve.flow import FlowGraph, Vector
 from routecast.load.offered import OfferedLoad
 from routecast.quantity import format_ratio
 from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel, TaskUnit
+
+if TYPE_CHECKING:
+    from routecast.evaluate.solve._windows import WindowRates, Windows
 
 __all__ = ["MEAN_BATCHES", "Fluid", "Sharing", "intended_of", "sharing_of", "solve_fluid", "switching_s"]
 
@@ -203,7 +206,11 @@ def solve_fluid(
     sharing = sharing_of(tasks, costs, reached, _at_equal_gaps(load, graph, rates, costs))
     full_s = sharing.full_s
     full = np.array(full_s)
-    windows = windows_in(graph, parts, rates, full + switching, lambda: scv_of(model, load, tasks))
+    windows: Windows | None = None
+    if any(need.until for task in tasks for need in task.needs):
+        from routecast.evaluate.solve._windows import scv_of, windows_in
+
+        windows = windows_in(graph, parts, rates, full + switching, lambda: scv_of(model, load, tasks))
     window_rates = None
     losing = False
     caps = [math.inf] * count
