@@ -14,6 +14,7 @@ import numpy as np
 from routecast.evaluate._general_queues import DD1, MG1, ServiceMix
 from routecast.evaluate._queue import MeanQueue, MMc, Queue
 from routecast.evaluate._server_vacations import DD1SetUp, MG1SetUp, SetUpAdded
+from routecast.evaluate.solve._unknown_shares import arrivals_behind_links
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.load.flows import FlowSet, rss_index
@@ -144,10 +145,11 @@ def entering_arrivals(fluid: Fluid) -> dict[int, ArrivalProcess]:
             ports[graph.entry[port]].append(port)
     busiest = float(np.max(by_port / graph.ingress_cap))
     cut = float(fluid.offered.sum()) < fluid.intended_pps * (1.0 - 1e-9)
+    arrivals = arrivals_behind_links(fluid) if cut else load.arrivals
     entering: dict[int, ArrivalProcess] = {}
     for node, rate in rates.items():
         kind: _ArrivalKind = "unknown"
-        scv, why = load.arrivals.interarrival_scv, ""
+        scv, why = arrivals.interarrival_scv, ""
         if load.arrivals.kind == "poisson" and busiest <= _BUSY_LINK:
             kind = "poisson"
         elif load.arrivals.kind == "poisson":

@@ -12,8 +12,9 @@ from routecast.evaluate._general_queues import ServiceMix
 from routecast.evaluate._two_moment_queues import GIG1K
 from routecast.evaluate.solve._arrivals import ArrivalProcess
 from routecast.evaluate.solve._cost import slowest_over_mean
-from routecast.evaluate.solve._unknown_shares import Absences, absences_of, gathered_frames
+from routecast.evaluate.solve._unknown_shares import Absences, absences_of, arrivals_behind_links, gathered_frames
 from routecast.evaluate.solve.fluid import Fluid
+from routecast.load.arrivals import Arrivals
 
 if TYPE_CHECKING:
     from routecast.evaluate.solve._absence_loss import AbsenceLoss
@@ -64,6 +65,10 @@ class ChanceLoss:
         return 0.5 * self.ratio if self.ratio > MAX_CHANCE_LOSS and not self.why_unknown else 0.0
 
     @cached_property
+    def _arrivals(self) -> Arrivals:
+        return arrivals_behind_links(self._fluid)
+
+    @cached_property
     def absences(self) -> Absences:
         """Causes other than fluctuation that fill a queue."""
         return absences_of(self._fluid)
@@ -78,8 +83,9 @@ class ChanceLoss:
     def fitting(self) -> frozenset[int]:
         """Task units and ports whose queues certainly hold all frames, because no chance decides."""
         from routecast.evaluate.solve._burst_bounds import fitting_places
+        from routecast.evaluate.solve._longest_delays import places_with_room
 
-        return fitting_places(self._fluid)
+        return fitting_places(self._fluid) | places_with_room(self._fluid)
 
     def record(self, place: str, rate: float, loss_bound: float, why: str) -> None:
         """Record the possible loss by fluctuation at a task unit or port."""
@@ -113,11 +119,13 @@ class ChanceLoss:
         overloaded = load >= 1.0 or fluid.admitted_ratio[index] < 1.0
         if overloaded and fluid.steady is not None:
             return 1.0  # the rates of threads in overload are approximate themselves
+        if overloaded and len(task.needs) > 1 and self._absence_loss.is_shared(index):
+            return 1.0  # units that wait for those of other pools make the rate an upper bound
         if load >= 1.0 and slowest_over_mean(task, fluid.model, fluid.costs[index]) > 1.0:
             return 1.0  # on the slowest unit, or with a migration for every grant, it is overloaded
         away_frames = rate * self.absences.away_s[index]
         places = float(task.queue_frames if room is None else room)
-        left = places - gathered_frames(fluid.load.arrivals, away_frames) - self.absences.bursts_frames[index]
+        left = places - gathered_frames(self._arrivals, away_frames) - self.absences.bursts_frames[index]
         bound = self.overflow(load, left, arriving, mix)
         if bound > _NOTABLE_LOSS and load >= 1.0 and not self._absence_loss.is_shared(index):
             # In overload it starts late only after it has been empty, and its capacity contains the interruptions.
@@ -133,12 +141,12 @@ class ChanceLoss:
 
         Frames of others at the same units come in the same bursts, so each own frame brings their work along.
         """
-        if self._fluid.load.arrivals.kind != "on_off" or self.absences.load[index] >= 1.0:
+        if self._arrivals.kind != "on_off" or self.absences.load[index] >= 1.0:
             return 0.0
         from routecast.evaluate.solve._burst_bounds import most_contention
         from routecast.evaluate.solve._on_off_loss import burst_loss, bursts_at, has_bursts
 
-        if not has_bursts(self._fluid.load.arrivals):
+        if not has_bursts(self._arrivals):
             return 0.0
         bursts = bursts_at(self._fluid, index, undivided=True)
         if bursts is None or room < 1.0:
@@ -158,7 +166,7 @@ class ChanceLoss:
         """
         scv, least, losses = self._cautious_scv(arriving), 1.0, self._absence_loss
         load, service = self.absences.load[index], self._fluid.graph.tasks[index].service
-        turns = gathered_frames(self._fluid.load.arrivals, rate * losses.turns_s(index))
+        turns = gathered_frames(self._arrivals, rate * losses.turns_s(index))
         away = self.absences.bursts_frames[index] + turns
         if load <= _LIGHT and any(part.pool.interruptions is not None for part, _ in self._fluid.uses[index]):
             mix = replace(mix, scv=min(mix.scv, service.squared_cv))  # interruptions are counted as absences
@@ -277,8 +285,8 @@ class ChanceLoss:
 
     def _cautious_scv(self, arriving: ArrivalProcess) -> float:
         """Return the squared variation of gaps that :meth:`overflow` counts."""
-        scv = max(arriving.scv if math.isfinite(arriving.scv) else 0.0, self._fluid.load.arrivals.interarrival_scv, 1.0)
-        return (3.0 if self._fluid.load.arrivals.kind == "on_off" else _CAUTION) * scv
+        scv = max(arriving.scv if math.isfinite(arriving.scv) else 0.0, self._arrivals.interarrival_scv, 1.0)
+        return (3.0 if self._arrivals.kind == "on_off" else _CAUTION) * scv
 
     def in_window(self, index: int, rate: float, arriving: ArrivalProcess, mix: ServiceMix) -> float:
         """Return a bound of the loss by fluctuation where a window begins, or inside where a queue is shorter."""
@@ -379,7 +387,7 @@ class ChanceLoss:
         """
         if room <= 0.0 or load <= 0.0:
             return 1.0 if load > 0.0 else 0.0
-        caution = 3.0 if self._fluid.load.arrivals.kind == "on_off" else _CAUTION
+        caution = 3.0 if self._arrivals.kind == "on_off" else _CAUTION
         queue = GIG1K(
             arrival_pps=load,
             arrival_scv=self._cautious_scv(arriving),

@@ -33,12 +33,14 @@ from routecast.load.arrivals import Arrivals
 from routecast.quantity.schema import field, value
 from routecast.router.model import TaskUnit
 
-SPREAD = 6.0
+SPREAD = 4.5
 """Standard deviations above the mean that count for the frames that arrive in a known time."""
-RARE = 1e-6
+RARE = 1e-5
 """Chance of a random time that is longer than counted."""
 _ROUNDS = 8
 _FULL = 1.0 - 1e-9
+_ALWAYS_FULL = 1.05
+"""Intended load of a link that never idles, whatever the gaps."""
 
 
 @value
@@ -67,6 +69,7 @@ def absences_of(fluid: Fluid) -> Absences:
 class _Bounds:
     def __init__(self, fluid: Fluid) -> None:
         self.fluid, tasks = fluid, fluid.graph.tasks
+        self.arrivals = arrivals_behind_links(fluid)
         self.count = len(tasks)
         self.rate = fluid.rates.sum(axis=1)
         # Units of unequal speed and migrations: the slowest a frame may be.
@@ -168,7 +171,7 @@ class _Bounds:
         if load >= 1.0:
             return math.inf
         begin_s, variance = 0.0, 0.0
-        gaps_scv = max(self.fluid.load.arrivals.interarrival_scv, 1.0)
+        gaps_scv = max(self.arrivals.interarrival_scv, 1.0)
         for index, units in part.members:
             rate, frame_s = float(self.rate[index]), self.frame_s[index] * units
             if rate <= 0.0:
@@ -198,10 +201,21 @@ class _Bounds:
         arrived = float(self.rate[index]) * away[index]
         if not math.isfinite(arrived):
             return math.inf
-        waiting = gathered_frames(self.fluid.load.arrivals, arrived) + bursts[index] + 1.0
+        waiting = gathered_frames(self.arrivals, arrived) + bursts[index] + 1.0
         if self.fluid.costs[index].exhaustive:
             waiting /= max(1.0 - self.load[index], 1e-3)
         return waiting
+
+
+def arrivals_behind_links(fluid: Fluid) -> Arrivals:
+    """Return the arrivals behind the links: back to back if more is intended than each of them carries."""
+    load, graph = fluid.load, fluid.graph
+    intended = graph.by_port(graph.share) * fluid.intended_pps
+    used = intended > 0.0
+    is_full = load.arrivals.kind in {"poisson", "on_off"} and bool(
+        (intended[used] > _ALWAYS_FULL * graph.ingress_cap[used]).all()
+    )
+    return Arrivals.cbr() if is_full else load.arrivals
 
 
 def gathered_frames(arrivals: Arrivals, mean_frames: float) -> float:

@@ -258,7 +258,9 @@ def solve_fluid(
     if losing:
         rates = graph.arriving(offered, [*admitted, *to_links])
     out, out_cap = rates[count : graph.exit].sum(axis=1), graph.ingress_cap
-    to_links[:-1] = np.minimum(1.0, out_cap / np.maximum(out, 1e-9 * out_cap)).tolist()
+    links = out_cap / np.maximum(out, 1e-9 * out_cap)
+    # A link that carries just what it gets loses nothing, whatever the last digits say.
+    to_links[:-1] = np.where(links >= 1.0 - _SAME_RATIO, 1.0, links).tolist()
 
     service_s = full * factor
     for i, cost in enumerate(costs):

@@ -1,0 +1,413 @@
+"""Queues that hold all frames that may be inside the router before them, because no frame stays long.
+
+A frame that waits at a node at time t entered the router within ``(t - D, t]``, if D bounds its delay up to there. So
+at most ``A(D)`` frames wait, where A(w) bounds the frames that w seconds bring: if the queue has room for these, it
+loses none. The delay itself consists of, along the longest path,
+
+* the starts of the task units: moderation, interrupt, wake-up;
+* the services of the frames before it and in its batch, at most ``A(D)`` at each task unit;
+* the time during which a task unit that has frames has no unit. Then all units that it may use are busy, whatever the
+  scheduler, with work of frames that entered less than D before or after it: at most ``W(2D)/c`` for c units,
+  where W(w) bounds the work that w seconds bring; a unit alone is one busy period long with it (Le Boudec and Thiran,
+  Network Calculus, 2001, ch. 1).
+
+D is a fixed point of the sum: a bound for all frames so far bounds the next one. It exists in light load only. A link
+with the time m of a frame gets at most ``A(w + D)`` frames in w seconds and sends about ``w/m`` of them, so its ring
+never holds more than the greatest difference; one that is as fast as the links before it holds no more frames than
+were inside when it became busy. Random counts and works take 4.5 standard deviations above their means.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+
+import numpy as np
+
+from routecast.evaluate.solve._burst_bounds import burst_of_cycle, most_contention
+from routecast.evaluate.solve._cost import slowest_over_mean
+from routecast.evaluate.solve._scheduling_shares import Component, served_at_once
+from routecast.evaluate.solve._unknown_shares import RARE, SPREAD, arrivals_behind_links, never_releases
+from routecast.evaluate.solve.flow import stream_of
+from routecast.evaluate.solve.fluid import Fluid
+from routecast.load.offered import line_rate_pps
+from routecast.router.model import RandomTime
+
+__all__ = ["places_with_room"]
+
+_KINDS = frozenset({"cbr", "poisson", "on_off"})
+_MAX_ROUNDS, _SETTLED = 60, 1e-3
+_MAX_TASKS = 128
+_FEW = 4.0
+"""Frames above the standard deviations of a small Poisson count, whose tail is longer than the normal."""
+_STEP, _MOST_FRAMES = 1.1, 1e5
+
+
+def places_with_room(fluid: Fluid) -> frozenset[int]:
+    """Return the nodes, task units and ports, whose queues nearly certainly hold all frames of a load."""
+    graph, load = fluid.graph, fluid.load
+    is_covered = load.arrivals.kind in _KINDS and fluid.windows is None and len(graph.tasks) <= _MAX_TASKS
+    if not is_covered or float(fluid.admitted_ratio.min(initial=1.0)) < 1.0:
+        return frozenset()
+    return _Delays(fluid).places()
+
+
+class _Delays:
+    def __init__(self, fluid: Fluid) -> None:
+        self.fluid, self.graph = fluid, fluid.graph
+        self.rates: list[float] = fluid.rates.sum(axis=1).tolist()
+        self.arrivals = arrivals = arrivals_behind_links(fluid)
+        self.bursts = self._bursts()
+        self.gaps_scv = max(arrivals.interarrival_scv, 0.0) if arrivals.kind == "on_off" else 1.0
+        tasks = self.graph.tasks
+        self.frame_s = [self._frame_s(index) for index in range(len(tasks))]
+        self.start_s = [self._start_s(index) for index in range(len(tasks))]
+        self.excess_s = [self._excess_s(index) for index in range(len(tasks))]
+        self.before_s = [0.0] * self.graph.exit
+        """Longest time from the entry of a frame to its arrival at a node, s."""
+        self.stay_s = [0.0] * len(tasks)
+        self.busy_s = [0.0] * len(fluid.components)
+        self.asleep_s = self._asleep_s()
+        self.threads: dict[str, list[int]] = defaultdict(list)
+        for index, task in enumerate(tasks):
+            if task.thread:
+                self.threads[task.thread].append(index)
+
+    def places(self) -> frozenset[int]:
+        """Return the nodes with room."""
+        if not self._find():
+            return frozenset()
+        tasks, with_room = self.graph.tasks, set()
+        for index, task in enumerate(tasks):
+            if self._most_at(index) <= task.queue_frames:
+                with_room.add(index)
+            elif any(before.holds_back for before in tasks):
+                return frozenset()  # frames may wait for room ahead
+        for number in range(self.graph.ports):
+            if self._fits_ring(number, self.before_s[len(tasks) + number]):
+                with_room.add(len(tasks) + number)
+        return frozenset(with_room)
+
+    def frames(self, node: int, time_s: float) -> float:
+        """Return a bound of the frames for a node that a time brings."""
+        rate = self.rates[node]
+        if rate <= 0.0:
+            return 0.0
+        mean, arrivals = rate * time_s, self.arrivals
+        if arrivals.kind == "cbr" and self.bursts is not None:
+            most = mean
+        else:
+            most = mean + SPREAD * math.sqrt(mean * self.gaps_scv) + _FEW
+            if arrivals.kind == "on_off":
+                at_peak = arrivals.peak_ratio * mean
+                most = min(most, at_peak + SPREAD * math.sqrt(at_peak) + _FEW)
+        burst = self.bursts[node] if self.bursts is not None else SPREAD * math.sqrt(mean)
+        return min(most + burst, self._by_links(node, time_s))
+
+    def _by_links(self, node: int, time_s: float) -> float:
+        """Return the smallest frames that the links in carry in a time, of those links that bring frames to a node."""
+        smallest = min(self.fluid.load.frames.share_by_bytes)
+        brought = self.graph.by_port(self.fluid.rates[node]).tolist()
+        copies = max(self.rates[node] / math.fsum(brought), 1.0)
+        ports = zip(self.fluid.model.ports, brought, strict=True)
+        return copies * sum(time_s * line_rate_pps(port.link_bps, smallest) + 1.0 for port, rate in ports if rate > 0.0)
+
+    def _work_s(self, index: int, time_s: float) -> float:
+        """Return a bound of the work that a task unit gets from the frames that enter in a time, s."""
+        spread_s = self.frame_s[index] * math.sqrt(
+            self.rates[index] * time_s * self.graph.tasks[index].service.squared_cv
+        )
+        return self.frames(index, time_s) * self.frame_s[index] + SPREAD * spread_s
+
+    def _find(self) -> bool:
+        """Find a fixed point of all delays, from below; return whether there is one."""
+        for _ in range(_MAX_ROUNDS):
+            before_s, stay_s, busy_s = self._round()
+            new = [*before_s, *stay_s, *busy_s]
+            if all(time_s <= old_s for time_s, old_s in zip(new, self._state(), strict=True)):
+                return True
+            if not max(new) * float(self.fluid.offered.sum()) <= _MOST_FRAMES:
+                return False
+            self.before_s, self.stay_s, self.busy_s = (
+                [time_s * (1.0 + _SETTLED) for time_s in times_s] for times_s in (before_s, stay_s, busy_s)
+            )
+        return False
+
+    def _state(self) -> list[float]:
+        return [*self.before_s, *self.stay_s, *self.busy_s]
+
+    def _round(self) -> tuple[list[float], list[float], list[float]]:
+        """Return the times before each node and at each task unit, and the busy periods of components, given others."""
+        graph, before_s = self.graph, [0.0] * self.graph.exit
+        busy_s = [self._busy_s(part) for part in self.fluid.components]
+        stay_s = [self._stay_s(index) if self.rates[index] > 0.0 else 0.0 for index in range(len(graph.tasks))]
+        for index, time_s in enumerate(stay_s):
+            for following, fraction in graph.edges[index]:
+                if following < graph.exit and float(self.fluid.rates[index] @ fraction) > 0.0:
+                    goes_on = self._goes_on(index, following)
+                    before_s[following] = max(before_s[following], before_s[index] + (0.0 if goes_on else time_s))
+        return before_s, stay_s, busy_s
+
+    def _goes_on(self, index: int, following: int) -> bool:
+        """Whether the unit that served a frame at a task unit is busy until it has served it at the next one, too."""
+        if following >= len(self.graph.tasks) or self.start_s[following] > 0.0:
+            return False
+        uses, others = self.fluid.uses[index], self.fluid.uses[following]
+        is_one = len(uses) == len(others) == 1 and uses[0][0].number == others[0][0].number
+        return is_one and self._is_one_server(uses[0][0])
+
+    def _asleep_s(self) -> list[float]:
+        """Return the longest time for which a frame waits for a start in the busy period that it stays in, s."""
+        asleep_s = list(self.start_s)
+        for index in range(len(asleep_s)):
+            for following, _ in self.graph.edges[index]:
+                if self._goes_on(index, following):
+                    asleep_s[following] = max(asleep_s[following], asleep_s[index])
+        return asleep_s
+
+    def _members(self, part: Component) -> list[int]:
+        """Return the task units of a component that get frames."""
+        return [index for index, _ in part.members if self.rates[index] > 0.0]
+
+    def _is_one_server(self, part: Component) -> bool:
+        members = self._members(part)
+        if any(self.graph.tasks[index].activation.kind == "polling" for index in members) and len(members) > 1:
+            return False
+        tasks = self.graph.tasks
+        is_one = len(members) == 1 and served_at_once(tasks[members[0]], len(part.units)) == 1
+        return len(part.units) == 1 or is_one
+
+    def _busy_s(self, part: Component) -> float:
+        """Return the longest busy period of a component that serves one frame at a time, s; 0 for others.
+
+        A frame before a task unit at its begin has entered within its delay up to there and the start.
+        """
+        if not self._is_one_server(part):
+            return 0.0
+        period_s = self.busy_s[part.number]
+        members = self._members(part)
+        longer_s = max((self.excess_s[index] for index in members), default=0.0)
+        return (
+            self._stopped_s(part, period_s)
+            + longer_s
+            + math.fsum(
+                self._work_s(index, period_s + self.before_s[index] + self.asleep_s[index]) for index in members
+            )
+        )
+
+    def _stopped_s(self, part: Component, around_s: float) -> float:
+        """Return by how much longer than in the mean interruptions may stop a unit in a time, s."""
+        interruptions = part.pool.interruptions
+        if interruptions is None:
+            return 0.0
+        each = interruptions.duration
+        square_s2 = each.average_s**2 * (1.0 + each.squared_cv)
+        often = interruptions.rate_hz * around_s
+        return each.quantile_s(1.0 - RARE) + SPREAD * math.sqrt(often * square_s2)
+
+    def _stay_s(self, index: int) -> float:
+        """Return the longest time that a frame stays at a task unit, s."""
+        task, cost, uses = self.graph.tasks[index], self.fluid.costs[index], self.fluid.uses[index]
+        if self.frame_s[index] <= 0.0 and self.start_s[index] <= 0.0:
+            return 0.0
+        if len(uses) == 1 and self._is_one_server(uses[0][0]):
+            return self.asleep_s[index] + self.busy_s[uses[0][0].number]
+        stay_s = self.stay_s[index]
+        before = self._work_s(index, self.before_s[index] + stay_s)
+        behind_s = min(max(cost.batch_frames, 1) * self.frame_s[index], before)
+        for other in self.threads.get(task.thread, ()):
+            if other != index:
+                before += self._work_s(other, self.before_s[other] + self.stay_s[other] + stay_s)
+        return (
+            self.start_s[index]
+            + self.excess_s[index]
+            + before
+            + behind_s
+            + math.fsum(self._wait_s(part, index) for part, _ in uses)
+        )
+
+    def _wait_s(self, part: Component, index: int) -> float:
+        """Return the time for which all units of a component that a task unit may use work for others, s."""
+        tasks, members = self.graph.tasks, self._members(part)
+        stopped_s = self._stopped_s(part, self.stay_s[index] * len(part.units))
+        if len(members) <= 1:
+            return stopped_s
+        if any(units > 1 for _, units in part.members) or any(self._waits_elsewhere(other, part) for other in members):
+            return math.inf
+        polling = [other for other in members if tasks[other].activation.kind == "polling"]
+        if any(not never_releases(part, tasks[other]) for other in polling):
+            return math.inf
+        is_pinned = part.pool.name == tasks[index].needs[0].pool and bool(tasks[index].pin)
+        usable = len(set(tasks[index].pin) & set(part.units)) if is_pinned else len(part.units)
+        held = {tasks[other].thread or str(other) for other in polling} - {tasks[index].thread or str(index)}
+        if usable - len(held) < 1:
+            return math.inf
+        if index in polling:
+            return stopped_s
+        waits_s = lent_s = 0.0
+        for other in members:
+            if other not in polling:
+                work_s = self._work_s(other, self.before_s[other] + self.stay_s[other] + self.stay_s[index])
+                waits_s += work_s
+                lent_s += work_s if tasks[other].activation.kind == "interrupt" else 0.0
+        return stopped_s + waits_s / (usable - len(held)) + lent_s
+
+    def _waits_elsewhere(self, index: int, part: Component) -> bool:
+        """Whether a task unit of a component shares units of another, too: then a unit may idle while it waits."""
+        return any(other.number != part.number and len(other.members) > 1 for other, _ in self.fluid.uses[index])
+
+    def _frame_s(self, index: int) -> float:
+        """Return the mean time of a frame in a poll of its own, on the slowest unit with all others busy, s."""
+        fluid, task, cost = self.fluid, self.graph.tasks[index], self.fluid.costs[index]
+        pools = [part.pool for part, _ in fluid.uses[index]]
+        slower = max(map(most_contention, pools), default=1.0) * slowest_over_mean(task, fluid.model, cost)
+        switch_s = 2.0 * max((pool.switch_cost_s for pool in pools), default=0.0)
+        longest = 1.0
+        if not fluid.load.frames.is_fixed and task.service.mean_s(1500) > 0.0:
+            sizes = fluid.load.frames.share_by_bytes
+            times_s = [task.service.mean_s(size, frequency_hz=self._frequency_hz(index)) for size in sizes]
+            mean_s = math.fsum(t * share for t, share in zip(times_s, sizes.values(), strict=True))
+            longest = max(times_s) / mean_s if mean_s > 0.0 else 1.0
+        return (cost.frame_s * longest + cost.batch_s + cost.interrupt_s) * slower + switch_s
+
+    def _frequency_hz(self, index: int) -> float | None:
+        needs = self.graph.tasks[index].needs
+        return self.fluid.model.pool(needs[0].pool).frequency_hz if needs else None
+
+    def _start_s(self, index: int) -> float:
+        """Return the longest time before a task unit asks for its unit, s."""
+        task, cost = self.graph.tasks[index], self.fluid.costs[index]
+        start_s = cost.moderation_s + max((exit_s for _, exit_s in cost.sleep_states), default=0.0)
+        if task.activation.wakeup is not None:
+            start_s += task.activation.wakeup.quantile_s(1.0 - RARE)
+        return start_s
+
+    def _excess_s(self, index: int) -> float:
+        """Return by how much a service may exceed its mean, s."""
+        law = self.graph.tasks[index].service
+        service = RandomTime(mean_s=1.0, variation=law.variation, scv=law.scv)
+        return self.frame_s[index] * (service.quantile_s(1.0 - RARE) - 1.0)
+
+    def _bursts(self) -> list[float] | None:
+        """Return by node the burst of the frames for it in the cycle of the flows; None where flows are random."""
+        load, graph = self.fluid.load, self.graph
+        flows = load.flows.flows
+        if any(flow.weight != flows[0].weight for flow in flows):
+            return None
+        if load.frames.order == "random" and not load.frames.is_fixed and self.arrivals.kind == "cbr":
+            return None  # the link delays large frames by chance
+        kinds = {task.route.kind for task in graph.tasks}
+        places: dict[tuple[int, int, int, int], list[int]] = defaultdict(list)
+        cycle: dict[int, int] = defaultdict(int)
+        for number, flow in enumerate(flows):
+            places[stream_of(flow, number, kinds)].append(cycle[flow.ingress])
+            cycle[flow.ingress] += 1
+        if len(places) != len(graph.share):
+            return None
+        longer = 1.0 if load.frames.is_fixed else _FEW
+        bursts = []
+        for node in range(graph.exit):
+            by_port: dict[int, list[int]] = defaultdict(list)
+            for (key, taken), rate in zip(places.items(), self.fluid.rates[node].tolist(), strict=True):
+                if rate > 0.0:
+                    by_port[key[0]] += taken
+            bursts.append(longer * sum(burst_of_cycle(sorted(taken), cycle[port]) for port, taken in by_port.items()))
+        return bursts
+
+    def _most_at(self, index: int) -> float:
+        """Return a bound of the frames at a task unit."""
+        most = self.frames(index, self.before_s[index] + self.stay_s[index])
+        uses = self.fluid.uses[index]
+        is_one = len(uses) == 1 and self._is_one_server(uses[0][0])
+        return min(most, self._held_frames(uses[0][0], [index])) if is_one else most
+
+    def _held_frames(self, part: Component, among: list[int]) -> float:
+        """Return a bound of the frames of some task units that wait for a component that serves one at a time.
+
+        Their services are at most the work that has come since the begin of a busy period less that done.
+        """
+        least_s = min(self._least_s(index) for index in among)
+        if least_s <= 0.0:
+            return math.inf
+        members, most_s, at_s = self._members(part), 0.0, 0.0
+        step_s = min((self.frame_s[index] for index in members), default=1.0)
+        while at_s < self.busy_s[part.number]:
+            end_s = max(at_s * _STEP, at_s + step_s)
+            work_s = math.fsum(
+                self._work_s(index, end_s + self.before_s[index] + self.asleep_s[index]) for index in members
+            )
+            most_s, at_s = max(most_s, work_s - at_s), end_s
+        most_s += self._stopped_s(part, self.busy_s[part.number])
+        scv = max(self.graph.tasks[index].service.squared_cv for index in among)
+        # n services take n - SPREAD·sqrt(n·c²) of their mean at least; those of starts come on top.
+        half = 0.5 * SPREAD * math.sqrt(scv)
+        return float((half + math.sqrt(half**2 + most_s / least_s)) ** 2) + self._starting_frames(among)
+
+    def _starting_frames(self, among: list[int]) -> float:
+        """Return a bound of the frames that come to task units while they start."""
+        return math.fsum(
+            self.frames(index, self.asleep_s[index] + self.before_s[index])
+            for index in among
+            if self.asleep_s[index] > 0.0
+        )
+
+    def _least_s(self, index: int) -> float:
+        """Return the mean service of the smallest frames on the fastest unit, s."""
+        fluid, task = self.fluid, self.graph.tasks[index]
+        sizes, batch = fluid.load.frames.share_by_bytes, max(fluid.costs[index].batch_frames, 1)
+        frequency_hz = self._frequency_hz(index)
+        least_s = min(task.service.mean_s(size, frequency_hz=frequency_hz, batch_frames=batch) for size in sizes)
+        speeds = [max(part.pool.unit_speed_ratio, default=1.0) for part, _ in fluid.uses[index]]
+        return least_s / max(max(speeds, default=1.0), 1.0)
+
+    def _held_before(self, node: int) -> float:
+        """Return a bound of the frames that all task units before a node hold."""
+        by_part: dict[int, list[int]] = defaultdict(list)
+        total = 0.0
+        for index in self.graph.leading_to(node):
+            if self.rates[index] <= 0.0 or self.frame_s[index] + self.start_s[index] <= 0.0:
+                continue
+            uses = self.fluid.uses[index]
+            if len(uses) == 1 and self._is_one_server(uses[0][0]):
+                by_part[uses[0][0].number].append(index)
+            else:
+                total += self._most_at(index)
+        for number, among in by_part.items():
+            total += min(
+                self._held_frames(self.fluid.components[number], among),
+                math.fsum(self.frames(index, self.before_s[index] + self.stay_s[index]) for index in among),
+            )
+        return total
+
+    def _is_as_fast_as_before(self, node: int, link_bps: float) -> bool:
+        """Whether a link sends frames of one size as fast as the links bring those for it."""
+        brought = self.graph.by_port(self.fluid.rates[node]).tolist()
+        ports = zip(self.fluid.model.ports, brought, strict=True)
+        bps = math.fsum(port.link_bps for port, rate in ports if rate > 0.0)
+        copies = any(task.route.copies for task in self.graph.tasks)
+        return self.fluid.load.frames.is_fixed and not copies and bps <= link_bps * (1.0 + 1e-9)
+
+    def _fits_ring(self, number: int, delay_s: float) -> bool:
+        """Whether the ring of a link holds what it gets in any time more than it sends."""
+        node, port = len(self.graph.tasks) + number, self.fluid.model.ports[number]
+        if self.rates[node] <= 0.0:
+            return True
+        sizes = self.fluid.load.frames.share_by_bytes
+        times_s = np.array([1.0 / line_rate_pps(port.link_bps, size) for size in sizes])
+        shares = np.array(list(sizes.values()))
+        mean_s = float(shares @ times_s)
+        spread_s = math.sqrt(max(float(shares @ times_s**2) - mean_s**2, 0.0))
+        longest_s = 0.0 if self.fluid.load.frames.is_fixed else 2.0 * float(times_s.max())
+        load = self.rates[node] * mean_s
+        if load > 1.0 + 1e-9:
+            return False
+        if self._is_as_fast_as_before(node, port.link_bps) and self._held_before(node) + 1.0 <= port.tx_ring_frames:
+            return True
+        room, begin_s, end_s = port.tx_ring_frames, 0.0, mean_s
+        most_s = _MOST_FRAMES * mean_s
+        while begin_s < most_s:
+            sent = max((begin_s - SPREAD * spread_s * math.sqrt(begin_s / mean_s) - longest_s) / mean_s, 0.0)
+            if self.frames(node, end_s + delay_s) - math.floor(sent) > room + 1.0:
+                return False
+            begin_s, end_s = end_s, max(end_s * _STEP, end_s + mean_s)
+        return True
