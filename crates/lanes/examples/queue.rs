@@ -20,7 +20,12 @@ fn main() {
     let kind = Kind { bytes: 64, wire_ps: 0.0, core: 0, work_ps: 1e6, link: None, transmission_ps: 0.0 };
     let router = Router {
         tick_ps: Router::usual_tick_ps(&[kind]),
-        sources: vec![Source { rate_pps: load * 1e6, arrivals: Arrivals::Poisson, kinds: vec![vec![(0, 1.0)]] }],
+        sources: vec![Source {
+            rate_pps: load * 1e6,
+            steps: vec![],
+            arrivals: Arrivals::Poisson,
+            kinds: vec![vec![(0, 1.0)]],
+        }],
         turns: 1,
         kinds: vec![kind],
         cores: vec![Core { queue: PLACES as u32 - 1 }],
@@ -38,6 +43,7 @@ fn main() {
     let known = Vectors::known().into_iter().enumerate();
     for (_, vectors) in known.filter(|(place, vectors)| vectors.is_here() && only.is_none_or(|only| only == *place)) {
         let cut = Cut {
+            begin: None,
             windows: (0..=windows).map(|window| ticks * window / windows).collect(),
             part_of: (0..windows as usize).map(|window| window * 20 / windows as usize).collect(),
             segments: vectors.lanes(),

@@ -8,6 +8,7 @@
 
 pub mod draw;
 pub mod law;
+mod pace;
 pub mod router;
 pub mod segments;
 pub mod state;

@@ -8,6 +8,7 @@
 
 use crate::draw::{Key, Purpose, UNIT_BITS};
 use crate::law::Law;
+use crate::pace::Pace;
 
 /// A router whose cores have rings of their own, behind sources whose frames know their core.
 #[derive(Debug, Clone)]
@@ -97,6 +98,8 @@ pub struct Interruptions {
 pub struct Source {
     /// Frames a second.
     pub rate_pps: f64,
+    /// Where Poisson arrivals change their rate: picoseconds, rising, and frames a second from there on.
+    pub steps: Vec<(f64, f64)>,
     /// When they come; what stands before the wire must not be of more than 2^28 ticks.
     pub arrivals: Arrivals,
     /// Kinds of frames with their relative frequencies: a list for each place of a sequence that repeats. Poisson arrivals
@@ -277,14 +280,6 @@ pub(crate) struct SourceProgram {
     pub other: Vec<u32>,
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Pace {
-    /// Ticks of a mean gap, `bits` fraction bits: 2^29 to 2^30.
-    Poisson { gap: u32, bits: u32 },
-    /// Ticks of a gap and of the first frame, 32 fraction bits.
-    Even { gap: u64, first: u64 },
-}
-
 impl SourceProgram {
     /// Whether it knows the part of a tick at which a frame comes.
     pub(crate) fn knows_parts(&self) -> bool {
@@ -300,14 +295,6 @@ impl SourceProgram {
         // The parts of equal gaps go through all values that leave the same rest by their greatest common divisor.
         let step = 2.0_f64.powi((gap as u32).trailing_zeros() as i32);
         (f64::from(first as u32) % step + 0.5 * (2.0_f64.powi(32) - step)) / 2.0_f64.powi(32)
-    }
-
-    /// Ticks of a mean gap.
-    fn gap_ticks(&self) -> u32 {
-        match self.pace {
-            Pace::Poisson { gap, bits } => gap >> bits,
-            Pace::Even { gap, .. } => (gap >> 32) as u32,
-        }
     }
 }
 
@@ -344,16 +331,19 @@ impl Program {
         let longest = most(&work_of) * router.law.largest() + costs;
         let interruptions = router.interruptions.as_ref().map(|its| InterruptionProgram::new(its, &scale, longest));
         let sources = router.sources.iter().map(|source| SourceProgram::new(source, router));
-        let sources = sources.collect::<Result<Vec<_>, _>>()?;
-        let longest = sources.iter().map(SourceProgram::gap_ticks).max().unwrap_or(1).max(1);
-        let shortest = sources.iter().map(SourceProgram::gap_ticks).min().unwrap_or(1).max(1);
+        let mut sources = sources.collect::<Result<Vec<_>, _>>()?;
+        let gaps = || sources.iter().map(|source| source.pace.gap_ticks());
+        let longest = gaps().map(|gaps| gaps.1).max().unwrap_or(1).max(1);
+        let shortest = gaps().map(|gaps| gaps.0).min().unwrap_or(1).max(1);
+        // 512 to 1,024 mean gaps to a cell, 2^16 ticks at least.
+        let cell_bits = (41 - longest.leading_zeros()).clamp(16, STRETCH_BITS - 1).min(22 + shortest.ilog2());
+        sources.iter_mut().for_each(|source| source.pace.number_cells(cell_bits));
         let each = |of: fn(&Kind) -> f64, what: &str| {
             router.kinds.iter().map(|kind| scale.fine(what, of(kind))).collect::<Result<Vec<_>, _>>()
         };
         Ok(Self {
             tick_ps: router.tick_ps,
-            // 512 to 1,024 mean gaps to a cell, 2^16 ticks at least.
-            cell_bits: (41 - longest.leading_zeros()).clamp(16, STRETCH_BITS - 1).min(22 + shortest.ilog2()),
+            cell_bits,
             arrival: Key::new(seed, replication, Purpose::Arrival),
             service: Key::new(seed, replication, Purpose::Service),
             wakeup: Key::new(seed, replication, Purpose::WakeUp),
@@ -388,6 +378,20 @@ impl Program {
     #[must_use]
     pub fn mean_part(&self, source: usize) -> f64 {
         self.sources[source].mean_part()
+    }
+
+    /// The end of a cell of a source, ticks.
+    pub(crate) fn cell_end(&self, source: usize, cell: u32) -> u64 {
+        self.sources[source].cell_end(cell, self.cell_bits)
+    }
+
+    /// Whether the cells of all sources have numbers of their own up to an instant.
+    pub(crate) fn counts_cells(&self, until: u64) -> bool {
+        let is_counted = |source: &SourceProgram| match source.pace {
+            Pace::Poisson { .. } => source.cell_at(until, self.cell_bits).0 < u64::from(u32::MAX),
+            Pace::Even { .. } => true,
+        };
+        self.sources.iter().all(is_counted)
     }
 
     /// Ticks of a cell, at whose borders arrivals are drawn anew.
@@ -536,6 +540,9 @@ impl Router {
         }
         let known = |source: &Source| {
             source.rate_pps > 0.0
+                && (source.steps.is_empty() || source.arrivals == Arrivals::Poisson)
+                && source.steps.iter().all(|step| step.0 >= 0.0 && step.0.is_finite() && step.1 > 0.0)
+                && source.steps.is_sorted_by(|one, other| one.0 < other.0)
                 && (source.kinds.len() == 1 || !source.kinds.is_empty() && source.arrivals != Arrivals::Poisson)
                 && source.kinds.iter().all(|place| {
                     place.iter().all(|kind| kind.0 + self.turns <= self.kinds.len() && kind.1 >= 0.0)
@@ -570,10 +577,9 @@ impl Router {
 
 impl SourceProgram {
     fn new(source: &Source, router: &Router) -> Result<Self, Refusal> {
-        let mean = PS_PER_S / source.rate_pps / router.tick_ps;
         let places = source.kinds.iter().map(Vec::len).max().unwrap_or(0);
         let mut program = Self {
-            pace: source.pace(mean)?,
+            pace: source.pace(router.tick_ps)?,
             is_spaced: source.is_spaced(router),
             places: source.kinds.len() as u32,
             own_share: Vec::new(),
@@ -597,29 +603,24 @@ impl SourceProgram {
 }
 
 impl Source {
-    fn pace(&self, mean: f64) -> Result<Pace, Refusal> {
-        let out_of_range = || {
-            Refusal(format!(
-                "{:.2e} frames a second are too few or too many beside the shortest service",
-                self.rate_pps
-            ))
+    fn pace(&self, tick_ps: f64) -> Result<Pace, Refusal> {
+        let out_of_range = |rate_pps: f64| {
+            Refusal(format!("{rate_pps:.2e} frames a second are too few or too many beside the shortest service"))
         };
-        let most = f64::from(1_u32 << 24);
+        let mean = |rate_pps: f64| PS_PER_S / rate_pps / tick_ps;
         match self.arrivals {
             Arrivals::Poisson => {
-                // A gap that is floored to ticks is geometric, of mean 1 / (exp(1 / m) - 1), which this m makes the mean
-                // gap.
-                let parameter = 1.0 / (1.0 / mean).ln_1p();
-                if !(0.5..most).contains(&parameter) {
-                    return Err(out_of_range());
-                }
-                let bits = 29 - parameter.log2().floor() as i32;
-                let gap = (parameter * f64::from(bits).exp2()).round() as u32;
-                Ok(Pace::Poisson { gap, bits: bits as u32 })
+                let later = self.steps.iter().map(|step| ((step.0 / tick_ps).round() as u64, mean(step.1)));
+                let gaps: Vec<(u64, f64)> = std::iter::once((0, mean(self.rate_pps))).chain(later).collect();
+                let rates = || self.steps.iter().map(|step| step.1).chain([self.rate_pps]);
+                let (least, most) = (rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max));
+                Pace::poisson(&gaps)
+                    .ok_or_else(|| out_of_range(if mean(least) < f64::from(1 << 20) { most } else { least }))
             }
             Arrivals::Even { phase } => {
-                if !(2.0..most).contains(&mean) {
-                    return Err(out_of_range());
+                let mean = mean(self.rate_pps);
+                if !(2.0..f64::from(1_u32 << 24)).contains(&mean) {
+                    return Err(out_of_range(self.rate_pps));
                 }
                 let gap = mean * 32.0_f64.exp2();
                 Ok(Pace::Even { gap: gap as u64, first: (gap * phase.clamp(0.0, 1.0)) as u64 })

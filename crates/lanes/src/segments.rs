@@ -22,7 +22,9 @@ use crate::vectors::{Run, Vectors};
 /// How a trajectory is cut.
 #[derive(Debug, Clone)]
 pub struct Cut {
-    /// Borders of the windows that are counted apart, ticks, from 0 on.
+    /// The state that the trajectory goes on from; none: it begins empty at tick 0.
+    pub begin: Option<State>,
+    /// Borders of the windows that are counted apart, ticks, from the beginning on.
     pub windows: Vec<u64>,
     /// For each window, the part of the trajectory whose histograms it belongs to, in order.
     pub part_of: Vec<usize>,
@@ -80,7 +82,7 @@ pub fn run(
     cut: &Cut,
     report: &(dyn Fn(f64) -> ControlFlow<()> + Sync),
 ) -> Result<Option<Outcome>, Refusal> {
-    cut.check()?;
+    cut.check(program)?;
     let count = cut.part_of.len();
     let segments = cut.segments.clamp(1, count);
     let border = |segment: usize| segment * count / segments;
@@ -127,9 +129,13 @@ pub fn run(
 }
 
 impl Cut {
-    fn check(&self) -> Result<(), Refusal> {
+    fn check(&self, program: &Program) -> Result<(), Refusal> {
+        if self.begin.as_ref().is_some_and(|begin| !begin.is_of(program)) {
+            return Err(Refusal("the state to go on from is of another router".into()));
+        }
+        let first = self.begin.as_ref().map_or(0, |begin| begin.at);
         let in_order = self.windows.len() == self.part_of.len() + 1
-            && self.windows.first() == Some(&0)
+            && self.windows.first() == Some(&first)
             && self.windows.is_sorted()
             && self.part_of.is_sorted()
             && !self.part_of.is_empty();
@@ -138,6 +144,9 @@ impl Cut {
         }
         if self.windows.last().is_some_and(|&last| last >> TICK_BITS > 0) {
             return Err(Refusal("the trial is longer than 2^52 ticks".into()));
+        }
+        if self.windows.last().is_some_and(|&last| !program.counts_cells(last)) {
+            return Err(Refusal("the trial is too long beside the gaps between its frames".into()));
         }
         Ok(())
     }
@@ -183,8 +192,15 @@ fn run_lanes<W: Run>(program: &Program, cut: &Cut, spans: &[(usize, usize)]) -> 
     let cell = program.cell_ticks();
     // Lanes without a segment stand still.
     let borders: Vec<u64> = (0..W::LANES).map(|lane| spans.get(lane).map_or(0, |span| cut.windows[span.0])).collect();
-    let starts: Vec<u64> = borders.iter().map(|border| border.saturating_sub(cut.warm_up) / cell * cell).collect();
+    let goes_on = cut.begin.as_ref().filter(|_| spans[0].0 == 0);
+    let mut starts: Vec<u64> = borders.iter().map(|border| border.saturating_sub(cut.warm_up) / cell * cell).collect();
+    if goes_on.is_some() {
+        starts[0] = borders[0];
+    }
     let mut lanes = Lanes::<W>::empty(program, &starts);
+    if let Some(begin) = goes_on {
+        lanes.restore(program, 0, begin);
+    }
     advance(&mut lanes, program, starts, &borders);
     let mut segments: Vec<Segment> = (0..spans.len())
         .map(|lane| {

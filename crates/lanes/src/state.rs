@@ -1,7 +1,10 @@
 //! The state of lanes: what a trajectory needs to go on, and what it has counted.
 
+use serde::{Deserialize, Serialize};
+
 use crate::draw::threefry;
-use crate::router::{EVEN_CELL_BITS, NUMBER_BITS, Pace, Program, Ring};
+use crate::pace::Pace;
+use crate::router::{EVEN_CELL_BITS, NUMBER_BITS, Program, Ring};
 use crate::words::{Sum, Word, WordExt};
 
 /// Counts of one stretch of a trajectory.
@@ -166,6 +169,8 @@ pub(crate) struct SourceLanes<W> {
     pub cell: W,
     pub number: W,
     pub border: W,
+    /// Its mean gap there (Poisson).
+    pub gap: W,
     /// Where gaps are equal: the rest of a tick of its instant, 32 fraction bits.
     pub rest: W,
     /// Its place in the sequence that repeats.
@@ -346,7 +351,8 @@ const STRETCHES: u32 = 16;
 /// The state of one trajectory at an instant, and nothing that has no effect on what follows.
 ///
 /// Two trajectories of one [`Program`] whose states are equal at an instant are the same from there on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct State {
     /// The instant, ticks.
     pub at: u64,
@@ -361,7 +367,8 @@ pub struct State {
 }
 
 /// The frame that a source sends next.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SourceState {
     /// Its last bit in, ticks after the state's instant, and the fraction.
     pub next: u32,
@@ -382,7 +389,8 @@ pub struct SourceState {
 }
 
 /// A core and its ring.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CoreState {
     /// What it does: 0 nothing, 1 a service, 2 the work of an interrupt, 3 it waits until one may be raised, 4 it wakes up,
     /// 5 it polls on.
@@ -404,7 +412,8 @@ pub struct CoreState {
 }
 
 /// A link and its ring.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LinkState {
     /// Ticks until it has sent all that it has taken; 0 where nothing is left.
     pub free: u32,
@@ -412,6 +421,31 @@ pub struct LinkState {
     pub fine: u32,
     /// Ticks until each transmission that has not begun starts.
     pub starts: Vec<u32>,
+}
+
+impl State {
+    /// Whether it can be one of a program's.
+    #[must_use]
+    pub fn is_of(&self, program: &Program) -> bool {
+        let is_known = |kind: u32| (kind as usize) < program.core_of.len();
+        let fits = |core: &CoreState, ring: &Ring| {
+            core.frames.len() <= ring.mask as usize
+                && core.rest as usize <= core.frames.len()
+                && core.phase <= phase::LINGERS
+                && core.frames.iter().all(|frame| is_known(frame.1))
+        };
+        self.sources.len() == program.sources.len()
+            && self.cores.len() == program.cores.len()
+            && self.links.len() == program.links.len()
+            && self.turn < program.turns.max(1)
+            && self
+                .sources
+                .iter()
+                .zip(&program.sources)
+                .all(|(own, source)| is_known(own.kind) && own.place < source.places)
+            && self.cores.iter().zip(&program.cores).all(|(core, ring)| fits(core, ring))
+            && self.links.iter().zip(&program.links).all(|(link, ring)| link.starts.len() <= ring.mask as usize)
+    }
 }
 
 fn low(instant: u64) -> u32 {
@@ -428,7 +462,7 @@ fn high(instant: u64) -> u32 {
 }
 
 impl<W: Word> Lanes<W> {
-    /// Empty routers, each from an instant on that is the border of a cell.
+    /// Empty routers, each from an instant on.
     pub(crate) fn empty(program: &Program, starts: &[u64]) -> Self {
         let words = |of: fn(u64) -> u32| W::of(&starts.iter().map(|&start| of(start)).collect::<Vec<_>>());
         let mut lanes = Self::blank(program);
@@ -441,12 +475,7 @@ impl<W: Word> Lanes<W> {
                     lanes.turn.set(lane, (turn % u64::from(program.turns)) as u32);
                     continue;
                 }
-                let cell = start >> program.cell_bits;
-                source.cell.set(lane, cell as u32);
-                source.border.set(lane, low((cell + 1) << program.cell_bits));
-                source.ideal.set(lane, low(start));
-                source.draw_first(program, number, lane);
-                source.next.set(lane, source.ideal.get(lane));
+                source.draw_until(program, number, lane, start);
             }
         }
         for link in &mut lanes.links {
@@ -472,6 +501,7 @@ impl<W: Word> Lanes<W> {
             cell: zero,
             number: zero,
             border: zero,
+            gap: zero,
             rest: zero,
             place: zero,
         };
@@ -595,7 +625,7 @@ impl<W: Word> Lanes<W> {
         self.end.set(lane, now);
         self.high.set(lane, high(state.at));
         self.turn.set(lane, state.turn);
-        for (source, from) in self.sources.iter_mut().zip(&state.sources) {
+        for (number, (source, from)) in self.sources.iter_mut().zip(&state.sources).enumerate() {
             source.next.set(lane, now.wrapping_add(from.next));
             source.fine.set(lane, from.fine);
             source.kind.set(lane, from.kind);
@@ -604,7 +634,10 @@ impl<W: Word> Lanes<W> {
             source.number.set(lane, from.number);
             source.rest.set(lane, from.rest);
             source.place.set(lane, from.place);
-            source.border.set(lane, low((u64::from(from.cell) + 1) << program.cell_bits));
+            if let Pace::Poisson { .. } = program.sources[number].pace {
+                source.border.set(lane, low(program.cell_end(number, from.cell)));
+                source.gap.set(lane, program.sources[number].gap_in(from.cell));
+            }
         }
         let at = |ring: &Ring, place: usize| (ring.base as usize + place) * W::LANES + lane;
         let busy = state.cores.iter().filter(|core| matches!(core.phase, phase::SERVES | phase::INTERRUPTED)).count();
@@ -671,24 +704,38 @@ impl<W: Word> SourceLanes<W> {
         before
     }
 
-    /// Draws a lane's next frame from the first of its cell on, in as many cells as it takes; `ideal` is the start of the
+    /// Draws a lane's first frame at or after an instant.
+    fn draw_until(&mut self, program: &Program, number: usize, lane: usize, start: u64) {
+        let (cell, begin) = program.sources[number].cell_at(start, program.cell_bits);
+        self.ideal.set(lane, low(begin));
+        self.draw_first(program, number, lane, cell as u32);
+        let mut own = W::all(0);
+        own.set(lane, u32::MAX);
+        while (self.ideal.get(lane).wrapping_sub(low(start)) as i32) < 0 {
+            self.draw_gap(program, number, own);
+        }
+        self.next.set(lane, self.ideal.get(lane));
+    }
+
+    /// Draws a lane's next frame from the first of a cell on, in as many cells as it takes; `ideal` is the start of the
     /// first of them.
-    pub(crate) fn draw_first(&mut self, program: &Program, number: usize, lane: usize) {
+    pub(crate) fn draw_first(&mut self, program: &Program, number: usize, lane: usize, mut cell: u32) {
         let source = &program.sources[number];
-        let (mut start, mut cell, mut border) = (self.ideal.get(lane), self.cell.get(lane), self.border.get(lane));
+        let mut start = self.ideal.get(lane);
         self.number.set(lane, 0);
         loop {
+            let (gap, border) = (source.gap_in(cell), low(program.cell_end(number, cell)));
             let [when, what] = threefry(program.arrival, [cell, (number as u32) << NUMBER_BITS]);
-            let ideal = start.wrapping_add(source.gap(when));
+            let ideal = start.wrapping_add(source.gap(when, gap));
             if (ideal.wrapping_sub(border) as i32) < 0 {
                 self.ideal.set(lane, ideal);
                 self.kind.set(lane, source.kind(what, 0));
                 self.cell.set(lane, cell);
                 self.border.set(lane, border);
+                self.gap.set(lane, gap);
                 return;
             }
             (start, cell) = (border, cell + 1);
-            border = border.wrapping_add(1 << program.cell_bits);
         }
     }
 }

@@ -3,8 +3,9 @@
 #![expect(clippy::inline_always, reason = "parts of the step, in a function that enables the vectors")]
 
 use crate::draw::{UNIT_BITS, exponential, scaled, threefry};
+use crate::pace::Pace;
 use crate::router::{
-    COARSE_BITS, EVEN_CELL_BITS, FINE_BITS, InterruptionProgram, NUMBER_BITS, Pace, PollProgram, Program, Ring,
+    COARSE_BITS, EVEN_CELL_BITS, FINE_BITS, InterruptionProgram, NUMBER_BITS, PollProgram, Program, Ring,
     SourceProgram, TICK_BITS, TimeProgram,
 };
 use crate::state::{BINS, CoreLanes, Lanes, SourceLanes, bin, phase};
@@ -36,11 +37,11 @@ impl SourceProgram {
         self.own.len() as u32 > self.places
     }
 
-    /// Ticks of a Poisson source's gap from a random word.
+    /// Ticks of a Poisson source's gap from a random word; `mean` as in its eras.
     #[inline(always)]
-    pub(crate) fn gap<W: Word>(&self, word: W) -> W {
-        let Pace::Poisson { gap, bits } = self.pace else { unreachable!("gaps are equal") };
-        exponential(word).times_high(W::all(gap)).right(bits + UNIT_BITS - 32)
+    pub(crate) fn gap<W: Word>(&self, word: W, mean: W) -> W {
+        let Pace::Poisson { bits, .. } = self.pace else { unreachable!("gaps are equal") };
+        exponential(word).times_high(mean).right(bits + UNIT_BITS - 32)
     }
 }
 
@@ -550,20 +551,17 @@ impl<W: Word> Lanes<W> {
 impl<W: Word> SourceLanes<W> {
     /// Draws the frame after the one that came in the lanes of a mask.
     #[inline(always)]
-    fn draw_gap(&mut self, program: &Program, number: usize, came: W) {
+    pub(crate) fn draw_gap(&mut self, program: &Program, number: usize, came: W) {
         let source = &program.sources[number];
         self.number = self.number.count(came);
         let [when, what] = threefry(program.arrival, self.counter(number));
-        self.ideal = came.choose(self.ideal.plus(source.gap(when)), self.ideal);
+        self.ideal = came.choose(self.ideal.plus(source.gap(when, self.gap)), self.ideal);
         self.kind = came.choose(source.kind(what, self.place), self.kind);
         let crosses = came.and(self.border.after(self.ideal).not());
         if crosses.any() {
             for lane in (0..W::LANES).filter(|&lane| crosses.get(lane) != 0) {
-                let border = self.border.get(lane);
-                self.ideal.set(lane, border);
-                self.cell.set(lane, self.cell.get(lane) + 1);
-                self.border.set(lane, border.wrapping_add(1 << program.cell_bits));
-                self.draw_first(program, number, lane);
+                self.ideal.set(lane, self.border.get(lane));
+                self.draw_first(program, number, lane, self.cell.get(lane) + 1);
             }
         }
     }

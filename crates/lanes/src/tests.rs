@@ -7,9 +7,10 @@ use proptest::prelude::*;
 
 use crate::draw::{exponential, scaled, threefry};
 use crate::law::Law;
+use crate::pace::Pace;
 use crate::router::{
-    Arrivals as Pattern, Core, Interruptions, Interrupts, Kind, Link, NO_LINK, NUMBER_BITS, Pace, Polls, Program,
-    RandomTime, Router, Sleep, Source, TICK_BITS, TimeProgram,
+    Arrivals as Pattern, Core, Interruptions, Interrupts, Kind, Link, NO_LINK, NUMBER_BITS, Polls, Program, RandomTime,
+    Router, Sleep, Source, TICK_BITS, TimeProgram,
 };
 use crate::segments::{Cut, Outcome, run};
 use crate::state::{CoreState, Histograms, LinkState, SourceState, State, Tally, bin};
@@ -29,6 +30,8 @@ struct Arrivals<'a> {
     program: &'a Program,
     source: usize,
     cell: u64,
+    /// The instant at which the cell begins.
+    begin: u64,
     number: u32,
     ideal: u64,
     /// Frames before the next, where gaps are equal, and what its instant has beyond a whole tick.
@@ -43,7 +46,7 @@ impl<'a> Arrivals<'a> {
     fn new(program: &'a Program, source: usize) -> Self {
         let next = Frame { came: 0, kind: 0, part: None };
         let mut arrivals =
-            Self { program, source, cell: 0, number: 0, ideal: 0, count: 0, rest: 0, last_fine: None, next };
+            Self { program, source, cell: 0, begin: 0, number: 0, ideal: 0, count: 0, rest: 0, last_fine: None, next };
         arrivals.draw();
         arrivals
     }
@@ -51,9 +54,9 @@ impl<'a> Arrivals<'a> {
     /// Draws the next frame: the first of the cell, or a gap after the last.
     fn draw(&mut self) {
         let source = &self.program.sources[self.source];
-        let (gap, bits) = match source.pace {
-            Pace::Poisson { gap, bits } => (gap, bits),
-            Pace::Even { gap, first } => {
+        let (eras, bits) = match &source.pace {
+            Pace::Poisson { eras, bits } => (eras, *bits),
+            &Pace::Even { gap, first } => {
                 // Frame n comes n gaps after the first; its kind is that of its place, or drawn by its number.
                 let instant = u128::from(first) + u128::from(self.count) * u128::from(gap);
                 (self.ideal, self.rest) = ((instant >> 32) as u64, instant as u32);
@@ -67,15 +70,19 @@ impl<'a> Arrivals<'a> {
         loop {
             let counter = [self.cell as u32, self.number | (self.source as u32) << NUMBER_BITS];
             let [when, what] = threefry(self.program.arrival, counter);
-            let gap = (u64::from(exponential(when)) * u64::from(gap)) >> (bits + 27);
-            if self.ideal + gap < (self.cell + 1) << self.program.cell_bits {
+            // A cell ends after so many ticks, or where the rate changes.
+            let mean = eras.iter().filter(|era| era.from <= self.begin).last().expect("there is one").gap;
+            let steps = eras.iter().map(|era| era.from).filter(|&from| from > self.begin);
+            let end = steps.chain([self.begin + (1 << self.program.cell_bits)]).min().expect("there is one");
+            let gap = (u64::from(exponential(when)) * u64::from(mean)) >> (bits + 27);
+            if self.ideal + gap < end {
                 self.ideal += gap;
                 self.space(self.kind(what, 0));
                 return;
             }
+            (self.begin, self.ideal) = (end, end);
             self.cell += 1;
             self.number = 0;
-            self.ideal = self.cell << self.program.cell_bits;
         }
     }
 
@@ -509,6 +516,7 @@ fn lanes(program: &Program, cut: &Cut) -> Outcome {
 /// Windows of some thousand services each.
 fn cut(windows: u64, ticks: u64, segments: usize, vectors: Vectors) -> Cut {
     Cut {
+        begin: None,
         windows: (0..=windows).map(|window| window * ticks).collect(),
         part_of: (0..windows as usize).map(|window| window / 3).collect(),
         segments,
@@ -589,13 +597,14 @@ fn router() -> impl Strategy<Value = Router> {
             let all: Vec<(usize, f64)> = (0..entries).map(|kind| (kind, 1.0 + kind as f64)).collect();
             let source = |&(rate_pps, way): &(f64, usize)| {
                 let even = Pattern::Even { phase: rate_pps / 1.5e6 };
+                let steps = if way == 1 { vec![(0.3e9, rate_pps * 0.4), (0.65e9, rate_pps)] } else { vec![] };
                 let (arrivals, kinds) = match way {
                     0 | 1 => (Pattern::Poisson, vec![all.clone()]),
                     // In turn; and in turn between two places at random.
                     2 => (even, all.iter().map(|&(kind, _)| vec![(kind, 1.0)]).collect()),
                     _ => (even, vec![all.clone(), vec![(0, 1.0)]]),
                 };
-                Source { rate_pps, arrivals, kinds }
+                Source { rate_pps, steps, arrivals, kinds }
             };
             Router {
                 tick_ps: Router::usual_tick_ps(&kinds),
@@ -637,11 +646,35 @@ proptest! {
     }
 }
 
+#[test]
+fn a_trajectory_goes_on_from_a_state_that_was_kept() {
+    let program = one_queue(0.95, 20, Law::Exponential);
+    for vectors in Vectors::known().into_iter().filter(|vectors| vectors.is_here()) {
+        for segments in [1, 5] {
+            let whole = cut(12, 6_000_000, segments, vectors);
+            let (first, then) = (whole.windows[..=5].to_vec(), whole.windows[5..].to_vec());
+            let parts = |windows: &Vec<u64>| vec![0; windows.len() - 1];
+            let first = Cut { part_of: parts(&first), windows: first, ..whole.clone() };
+            let first = lanes(&program, &first);
+            let then = Cut { part_of: parts(&then), windows: then, begin: Some(first.end.clone()), ..whole.clone() };
+            let then = lanes(&program, &then);
+            let outcome = lanes(&program, &whole);
+            assert_eq!([first.windows, then.windows].concat(), outcome.windows);
+            assert_eq!(then.end, outcome.end);
+        }
+    }
+}
+
 fn one_queue(load: f64, queue: u32, law: Law) -> Program {
     let kind = Kind { bytes: 64, wire_ps: 0.0, core: 0, work_ps: 1e6, link: None, transmission_ps: 0.0 };
     let router = Router {
         tick_ps: Router::usual_tick_ps(&[kind]),
-        sources: vec![Source { rate_pps: load * 1e6, arrivals: Pattern::Poisson, kinds: vec![vec![(0, 1.0)]] }],
+        sources: vec![Source {
+            rate_pps: load * 1e6,
+            steps: vec![],
+            arrivals: Pattern::Poisson,
+            kinds: vec![vec![(0, 1.0)]],
+        }],
         turns: 1,
         kinds: vec![kind],
         cores: vec![Core { queue }],
@@ -698,7 +731,12 @@ fn every_field_of_a_state_opens_a_seam() {
         [0, 1].map(|core| Kind { bytes: 64, wire_ps: 3e5, core, work_ps: 1e6, link: Some(0), transmission_ps: 7.77e5 });
     let router = Router {
         tick_ps: Router::usual_tick_ps(&kinds),
-        sources: vec![Source { rate_pps: 2.5e6, arrivals: Pattern::Poisson, kinds: vec![vec![(0, 1.0), (1, 1.0)]] }],
+        sources: vec![Source {
+            rate_pps: 2.5e6,
+            steps: vec![],
+            arrivals: Pattern::Poisson,
+            kinds: vec![vec![(0, 1.0), (1, 1.0)]],
+        }],
         turns: 1,
         cores: vec![Core { queue: 30 }; 2],
         law: Law::Exponential,
@@ -775,7 +813,12 @@ fn a_core_whose_frames_come_with_the_windows_sleeps_between_them() {
     let kind = Kind { bytes: 64, wire_ps: 0.0, core: 0, work_ps: 1e6, link: None, transmission_ps: 0.0 };
     let router = Router {
         tick_ps: Router::usual_tick_ps(&[kind]),
-        sources: vec![Source { rate_pps: 1e4, arrivals: Pattern::Even { phase: 0.0 }, kinds: vec![vec![(0, 1.0)]] }],
+        sources: vec![Source {
+            rate_pps: 1e4,
+            steps: vec![],
+            arrivals: Pattern::Even { phase: 0.0 },
+            kinds: vec![vec![(0, 1.0)]],
+        }],
         turns: 1,
         kinds: vec![kind],
         cores: vec![Core { queue: 9 }],

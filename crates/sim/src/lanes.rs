@@ -97,12 +97,14 @@ impl Prepared {
             repaired: outcome.seams.repaired,
             tick_s: program.tick_ps() / PS_PER_S,
             rounding_ratio: program.rounding_ratio,
+            begin_frames: scenario.run.begin.as_ref().map_or(0, inside),
+            end: scenario.run.keep_end.then(|| outcome.end.clone()),
         };
         let mut ledger = Ledger::new(scenario);
         let rates = || model.router.sources.iter().map(|source| source.rate_pps);
         let parts = rates().enumerate().map(|(source, rate_pps)| rate_pps * program.mean_part(source));
         let part = parts.sum::<f64>() / rates().sum::<f64>();
-        book::book(&mut ledger, scenario, model, &outcome.windows, &outcome.parts, part);
+        book::book(&mut ledger, scenario, model, &outcome.windows, &outcome.parts, part, cut.windows[0]);
         book::book_rest(&mut ledger, scenario, model, &outcome.windows);
         Ok(Record {
             ledger,
@@ -137,8 +139,8 @@ impl Model {
         let factor = contention(scenario)?;
         let dealt = Dealt::of(scenario, graph)?;
         for source in &load.sources {
-            if !source.steps.is_empty() {
-                return Err("its load changes during the trial".into());
+            if !source.steps.is_empty() && source.process != crate::scenario::Process::Poisson {
+                return Err("its load changes during the trial, and its arrivals are not Poisson".into());
             }
             let mut kinds = Vec::new();
             for place in order_of(load, source)? {
@@ -201,11 +203,14 @@ impl Model {
     fn most_segments(&self, duration_ps: u64) -> usize {
         let work_ps = self.router.kinds.iter().map(|kind| kind.work_ps).fold(0.0, f64::max);
         let slowest = self.router.contention.iter().copied().fold(1.0, f64::max);
-        if self.router.sources.iter().any(|source| source.wire_load(&self.router.kinds) > 0.98 && source.is_random()) {
+        let is_full = |source: &Source| source.wire_load(&self.router.kinds) > 0.98 && source.is_random();
+        if stages(&self.router).any(|router| router.sources.iter().any(is_full)) {
             return 1;
         }
         let is_random = self.router.law != Law::Constant;
-        if !is_random && (0..self.router.cores.len()).any(|core| slowest * load_of(&self.router, core) > 0.98) {
+        let is_overloaded =
+            |router: &Router| (0..router.cores.len()).any(|core| slowest * load_of(router, core) > 0.98);
+        if !is_random && stages(&self.router).any(|router| is_overloaded(&router)) {
             return 1;
         }
         (duration_ps as f64 / (self.forgotten_services * work_ps).max(1.0)) as usize
@@ -221,13 +226,16 @@ impl Model {
     fn cut(&self, scenario: &Scenario) -> Cut {
         let ticks = |ps: u64| (ps as f64 / self.router.tick_ps) as u64;
         let duration_ps = scenario.run.duration_ps;
-        let windows: Vec<u64> = (0..=MINIS).map(|mini| ticks(mini_boundary(duration_ps, mini))).collect();
+        let begin = scenario.run.begin.clone();
+        let from = begin.as_ref().map_or(0, |begin| begin.at);
+        let windows: Vec<u64> = (0..=MINIS).map(|mini| from + ticks(mini_boundary(duration_ps, mini))).collect();
         let warm_up = self.warm_up();
         let vectors = Vectors::widest();
         // Two groups keep two processors busy; a group of few lanes does not pay.
         let segments = self.most_segments(duration_ps).min(2 * vectors.lanes());
         let (segments, vectors) = if segments < LEAST_SEGMENTS { (1, Vectors::Plain) } else { (segments, vectors) };
-        Cut { windows, part_of: (0..MINIS).map(|mini| mini / MINIS_PER_SEGMENT).collect(), segments, warm_up, vectors }
+        let part_of = (0..MINIS).map(|mini| mini / MINIS_PER_SEGMENT).collect();
+        Cut { begin, windows, part_of, segments, warm_up, vectors }
     }
 }
 
@@ -235,13 +243,28 @@ impl Model {
 /// margin; a seam that stays open is repaired.
 fn forgotten_services(router: &Router) -> f64 {
     let room = router.cores.iter().map(|core| f64::from(core.queue) + 1.0).fold(1.0, f64::max);
-    let relaxation = (0..router.cores.len())
-        .map(|core| {
-            let apart = 1.0 - load_of(router, core).sqrt();
-            (room * room).min(25.0 / (apart * apart))
-        })
+    let of_core = |router: &Router, core: usize| {
+        let apart = 1.0 - load_of(router, core).sqrt();
+        (room * room).min(25.0 / (apart * apart))
+    };
+    let relaxation = stages(router)
+        .flat_map(|router| (0..router.cores.len()).map(move |core| of_core(&router, core)).collect::<Vec<_>>())
         .fold(0.0, f64::max);
     2.0 * relaxation + 4.0 * room + 2000.0
+}
+
+/// The router at the loads that its sources have one after the other.
+fn stages(router: &Router) -> impl Iterator<Item = Router> {
+    let count = router.sources.iter().map(|source| source.steps.len()).max().unwrap_or(0);
+    (0..=count).map(|stage| {
+        let mut router = router.clone();
+        for source in &mut router.sources {
+            let steps = std::mem::take(&mut source.steps);
+            let last = stage.min(steps.len()).checked_sub(1);
+            source.rate_pps = last.map_or(source.rate_pps, |last| steps[last].1);
+        }
+        router
+    })
 }
 
 /// Work that is offered to a core, over its time, with one core at work.

@@ -10,7 +10,7 @@ use crate::histogram::{Distribution, Sparse, summarise};
 use crate::ledger::{MINIS, Offered, Row};
 use crate::manager::{Kind, Message};
 use crate::run::{Record, run};
-use crate::scenario::Scenario;
+use crate::scenario::{KeptState, Scenario};
 use crate::settled::{FEWEST_FRAMES, HalfWidths, Means, Window, after, total, window};
 use crate::time::PS_PER_S;
 
@@ -136,7 +136,7 @@ pub struct HopRow {
 }
 
 /// What lanes have to say of themselves.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct LanesOutcome {
     /// Seams between segments of the trial, all replications.
     pub seams: usize,
@@ -148,6 +148,11 @@ pub struct LanesOutcome {
     pub tick_s: f64,
     /// The greatest relative error of a mean service by rounding.
     pub rounding_ratio: f64,
+    /// Frames in the router at the beginning, where the trial goes on from a state.
+    pub begin_frames: u64,
+    /// The state at the end, if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<KeptState>,
 }
 
 /// Outcome of one simulation, or of several replications together.
@@ -301,7 +306,7 @@ pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
     };
     // S12: every frame is accounted for, always.
     assert_eq!(
-        outcome.offered_frames,
+        outcome.offered_frames + outcome.lanes.as_ref().map_or(0, |lanes| lanes.begin_frames),
         outcome.forwarded_frames + outcome.dropped_frames + outcome.in_flight_frames,
         "offered = forwarded + dropped + in flight"
     );
@@ -329,11 +334,12 @@ pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
 }
 
 fn lanes(records: &[Record]) -> Option<LanesOutcome> {
-    let all = records.iter().filter_map(|record| record.lanes);
+    let all = records.iter().filter_map(|record| record.lanes.clone());
     all.reduce(|sum, more| LanesOutcome {
         seams: sum.seams + more.seams,
         proved_at_once: sum.proved_at_once + more.proved_at_once,
         repaired: sum.repaired + more.repaired,
+        begin_frames: sum.begin_frames + more.begin_frames,
         ..sum
     })
 }

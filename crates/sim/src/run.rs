@@ -107,6 +107,9 @@ pub fn run(scenario: &Scenario, report: &(dyn Fn(f64) -> ControlFlow<()> + Sync)
         #[cfg(not(feature = "lanes"))]
         return Err(SimError::NotInLanes { why: "this build has none".into() });
     }
+    if scenario.run.keep_end || scenario.run.begin.is_some() {
+        return Err(SimError::NotInLanes { why: "a state is kept, and gone on from, in lanes alone".into() });
+    }
     let graph = Graph::compile(scenario)?;
     let nodes = graph.planes.len();
     let mut ledger = Ledger::new(scenario);

@@ -13,7 +13,7 @@ pub use model::{
     Activation, Interruptions, Model, Need, Policy, Pool, Port, RandomTime, Route, RouteKind, Sleep, Target, Task,
     Variation,
 };
-pub use run::{Event, Path, Run};
+pub use run::{Event, KeptState, Path, Run};
 
 /// The input of one simulation.
 #[derive(Debug, Clone, Deserialize)]

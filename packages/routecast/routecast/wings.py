@@ -60,7 +60,7 @@ EXTRAS: Mapping[str, Mapping[Sort, Sequence[str]]] = {
     },
     "noc": {"commands": ("noc",), "files": ("noc",), "builders": (), "studies": ("noc",)},
     "plan": {
-        "commands": ("plan",),
+        "commands": ("day", "plan"),
         "files": ("cluster", "placement", "processor"),
         "builders": ("network_processor",),
         "studies": ("cluster",),

@@ -62,8 +62,13 @@ pub(super) fn arrivals_of(
 ) -> Result<Source, String> {
     let arrivals =
         if let Process::Cbr { phase } = source.process { Arrivals::Even { phase } } else { Arrivals::Poisson };
-    let source = Source { rate_pps: source.rate_pps, arrivals, kinds };
-    let load = source.wire_load(alike);
+    let steps: Vec<(f64, f64)> = source.steps.iter().map(|step| (step.at_ps, step.rate_pps)).collect();
+    let source = Source { rate_pps: source.rate_pps, steps, arrivals, kinds };
+    let greatest_pps = source.steps.iter().map(|step| step.1).fold(source.rate_pps, f64::max);
+    let load = source.wire_load(alike) * greatest_pps / source.rate_pps;
+    if load > 1.0 && !source.steps.is_empty() {
+        return Err("more is offered to a port than its link carries, for a part of the trial".into());
+    }
     let wires = || source.kinds.iter().flatten().map(|share| alike[share.0].wire_ps);
     let (shortest, longest) = (wires().fold(f64::INFINITY, f64::min), wires().fold(0.0, f64::max));
     let phase = match arrivals {

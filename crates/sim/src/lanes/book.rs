@@ -10,7 +10,7 @@ use crate::scenario::Scenario;
 
 /// Writes the lanes' counts into a ledger.
 ///
-/// `part` is the mean part of a tick after whose beginning frames come.
+/// `part` is the mean part of a tick after whose beginning frames come; the trial begins at a tick `from`.
 pub(super) fn book(
     ledger: &mut Ledger,
     scenario: &Scenario,
@@ -18,6 +18,7 @@ pub(super) fn book(
     windows: &[Tally],
     histograms: &[Histograms],
     part: f64,
+    from: u64,
 ) {
     let tick_ps = model.router.tick_ps;
     let ps = |ticks: u64| (ticks as f64 * tick_ps) as u64;
@@ -53,7 +54,7 @@ pub(super) fn book(
         }
         if let Some((first, last)) = window.lost_at {
             let known = ledger.lost.unwrap_or((u64::MAX, 0));
-            ledger.lost = Some((known.0.min(ps(first)), known.1.max(ps(last))));
+            ledger.lost = Some((known.0.min(ps(first - from)), known.1.max(ps(last - from))));
         }
         if let Some(timeline) = &mut ledger.timeline {
             timeline.offered[number] = window.offered.iter().sum();

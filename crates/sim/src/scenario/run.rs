@@ -4,6 +4,13 @@ use serde::Deserialize;
 
 use super::model::Route;
 
+/// A state that a trial in lanes goes on from.
+#[cfg(feature = "lanes")]
+pub type KeptState = routecast_lanes::state::State;
+/// There is none without lanes.
+#[cfg(not(feature = "lanes"))]
+pub type KeptState = ();
+
 /// How to run a scenario.
 #[expect(clippy::struct_excessive_bools, reason = "each says whether one more thing is kept or asked for")]
 #[derive(Debug, Clone, Deserialize)]
@@ -37,6 +44,13 @@ pub struct Run {
     /// All of the trial counts, and none of it is a transient: a recorded trace, which is what it is.
     #[serde(default)]
     pub whole: bool,
+    /// In lanes: the trial goes on from this state, with which a former one ended; changes of the load come at their
+    /// instants since the first one began.
+    #[serde(default)]
+    pub begin: Option<KeptState>,
+    /// In lanes: keep the state at the end.
+    #[serde(default)]
+    pub keep_end: bool,
     /// Keep the rates of each part of the trial.
     #[serde(default)]
     pub over_time: bool,

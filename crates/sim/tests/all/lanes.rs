@@ -5,7 +5,7 @@ use rand::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use routecast_sim::scenario::{
     Activation, Flow, Interruptions, Load, Model, Path, Policy, Port, Process, RandomTime, Route, RouteKind, Scenario,
-    Sleep, Source, Target, Task, Variation,
+    Sleep, Source, Step, Target, Task, Variation,
 };
 use routecast_sim::{Outcome, simulate};
 
@@ -303,6 +303,66 @@ fn one_server_in_lanes_waits_as_long_as_pollaczek_and_khinchine_say() {
 }
 
 type Change = fn(&mut Scenario);
+
+/// A load that rises to overload and falls again within the trial.
+fn day(duration_s: f64) -> Scenario {
+    let mut scenario = router(2.0e6, Variation::Exponential, duration_s);
+    for source in &mut scenario.load.sources {
+        let rates = [1.4e6, 2.05e6, 0.9e6].into_iter().zip(1..);
+        source.steps =
+            rates.map(|(rate_pps, part)| Step { at_ps: f64::from(part) * 0.25e12 * duration_s, rate_pps }).collect();
+    }
+    scenario.run.whole = true;
+    scenario
+}
+
+#[test]
+fn a_load_that_changes_within_the_trial_is_that_of_the_events() {
+    let mut scenario = day(0.8);
+    scenario.run.over_time = true;
+    let (lanes, events) = (run(&scenario, Path::Lanes), run(&scenario, Path::Events));
+    assert!((lanes.loss_ratio.value - events.loss_ratio.value).abs() < 0.003, "{:?}", lanes.loss_ratio);
+    assert!((lanes.latency.mean_s / events.latency.mean_s - 1.0).abs() < 0.03);
+    assert!((lanes.latency.p99_s / events.latency.p99_s - 1.0).abs() < 0.03);
+    let parts = |outcome: &Outcome| -> Vec<(f64, f64)> {
+        let quarter = outcome.over_time.len() / 4;
+        let sum = |part: usize, of: fn(&routecast_sim::outcome::Moment) -> f64| {
+            outcome.over_time[part * quarter..(part + 1) * quarter].iter().map(of).sum::<f64>() / quarter as f64
+        };
+        (0..4).map(|part| (sum(part, |moment| moment.offered_pps), sum(part, |moment| moment.dropped_pps))).collect()
+    };
+    for (mine, theirs) in parts(&lanes).into_iter().zip(parts(&events)) {
+        assert!((mine.0 / theirs.0 - 1.0).abs() < 0.01, "{mine:?} {theirs:?}");
+        assert!((mine.1 - theirs.1).abs() < 0.01 * theirs.0, "{mine:?} {theirs:?}");
+    }
+}
+
+#[test]
+fn a_trial_in_parts_is_the_whole_trial() {
+    let whole = run(&day(0.4), Path::Lanes);
+    let mut parts: Vec<Outcome> = Vec::new();
+    for _ in 0..4 {
+        let mut part = day(0.4);
+        part.run.duration_ps /= 4;
+        part.run.keep_end = true;
+        part.run.begin = parts.last().and_then(|last| last.lanes.as_ref()?.end.clone());
+        parts.push(run(&part, Path::Lanes));
+    }
+    let sum = |of: fn(&Outcome) -> u64| parts.iter().map(of).sum::<u64>();
+    assert_eq!(sum(|part| part.offered_frames), whole.offered_frames);
+    assert_eq!(sum(|part| part.dropped_frames), whole.dropped_frames);
+    assert_eq!(sum(|part| part.forwarded_frames), whole.forwarded_frames);
+    assert_eq!(parts[3].in_flight_frames, whole.in_flight_frames);
+    let most_s = |outcome: &Outcome| outcome.latency.max_s;
+    assert!((parts.iter().map(most_s).fold(0.0, f64::max) / whole.latency.max_s - 1.0).abs() < 1e-9);
+    let mut other = day(0.4);
+    other.run.begin = parts[0].lanes.as_ref().and_then(|lanes| lanes.end.clone());
+    other.model.tasks.pop();
+    other.model.tasks[0].route.to.pop();
+    assert!(refusal(&other).contains("of another router"));
+    other.run.path = Path::Events;
+    assert!(simulate(&other, &go).is_err());
+}
 
 #[test]
 fn what_lanes_cannot_run_is_refused_with_the_reason() {

@@ -29,6 +29,7 @@ WING = Wing(
     studies={"cluster": "cluster.study:ClusterStudy"},
     questions={"Which machines, which cores, where?": "plan"},
     examples={
+        "day": 'examples/green.router.toml --profile geant --step "1 h" --peak "4 Mpps" --each "20 ms"',
         "plan cluster": "examples/li2012.cluster.toml",
         "plan mapping": "examples/ixp2850-mapping.router.toml",
         "plan placement": "examples/vnf.placement.toml",

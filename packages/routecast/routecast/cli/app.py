@@ -42,6 +42,7 @@ PANELS: Mapping[str, Mapping[str, str | CommandGroup]] = {
         "solve": "cli.solve:solve",
         "simulate": "cli.simulate:simulate",
         "sweep": "cli.sweep:sweep",
+        "day": "plan.day.commands:day",
         "explore": "cli.explore:explore",
         "function": "cli.function:function",
         "workload": "lab.cli.workload:workload",

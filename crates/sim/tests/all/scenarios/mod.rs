@@ -86,6 +86,8 @@ pub fn seconds(duration_s: f64, seed: u64) -> Run {
         per_flow: false,
         over_time: false,
         whole: false,
+        begin: None,
+        keep_end: false,
         events: vec![],
         message_limit: 0,
         need_steady_state: false,

@@ -582,8 +582,21 @@ class Simulate:
             ),
         )
 
+    def outcome_from(self, load: OfferedLoad, duration_s: float, begin: dict[str, Any] | None) -> dict[str, Any]:
+        """Return the outcome of the compiled core from a state on, with the state at the end as ``lanes.end``.
+
+        See :func:`routecast.evaluate.simulate.parts.trial_in_parts`.
+        """
+        return self._outcome(load, duration_s, of_run={"begin": begin, "keep_end": True, "whole": True})
+
     def _outcome(
-        self, load: OfferedLoad, duration_s: float, *, keep_frames: bool = False, message_limit: int = 0
+        self,
+        load: OfferedLoad,
+        duration_s: float,
+        *,
+        keep_frames: bool = False,
+        message_limit: int = 0,
+        of_run: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         from routecast import _core  # the compiled part is loaded where it is used
 
@@ -603,7 +616,7 @@ class Simulate:
             steady_state=self.steady_state,
             is_whole=load.arrivals.kind == "trace",
             events=self.events,
-        )
+        ) | dict(of_run or {})
         try:
             text = _core.simulate(
                 json.dumps(scenario),
