@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from routecast.calibration._posterior import weighted_quantiles
+from routecast.calibration._posterior import shortest_intervals
 from routecast.evaluate.points import Point
 from routecast.quantity.comparison import LEVELS, ComparedRow, Intervals
 
@@ -20,9 +20,8 @@ __all__ = ["Limit", "Prediction", "intervals"]
 
 
 def intervals(logs: Floats, weights: Floats) -> list[Intervals]:
-    """Intervals of each column of (J, n) weighted samples of the logarithm of a rate."""
-    probabilities = [0.5 + sign * level / 2 for level in LEVELS for sign in (-1.0, 1.0)]
-    ends = np.exp(weighted_quantiles(logs, weights, probabilities)).T.reshape(-1, len(LEVELS), 2)
+    """Shortest intervals of each column of (J, n) weighted samples of the logarithm of a rate."""
+    ends = np.exp(shortest_intervals(logs, weights, LEVELS)).transpose(2, 0, 1)
     return [{level: (low, high) for level, (low, high) in zip(LEVELS, row, strict=True)} for row in ends.tolist()]
 
 

@@ -36,6 +36,8 @@ _MAX_CONTENTION_RANGE = 3e-2
 _Before = Mapping[int, tuple[float, ArrivalProcess, ServiceMix]]
 _CAUTION, _MAX_SERVICE_SCV, _LEAST_SCV = 2.0, 2.0, 0.25
 _SPLITS = (0.15, 0.3, 0.5, 0.7, 0.85)
+_ALWAYS_WAITING = 0.9
+"""Admitted share below which a queue always holds frames, but for moments."""
 _NOTABLE_LOSS = _KNOWN = 1e-5
 _LIGHT, _LIGHT_HELD_UP, _HELD_UP = 0.6, 0.3, 2.0
 """Greatest load of a window of which a bound is known, without and with units inside that something delays, and how
@@ -106,6 +108,15 @@ class ChanceLoss:
             self.why_unknown = self.why_unknown or why
         self.record(place, rate, bounds[1] - bounds[0], why)
 
+    def _may_idle(self, index: int) -> bool:
+        """Whether shared units of an overloaded task unit may idle while it waits for units of another pool.
+
+        They never do where one of its pools is shared alone, and all that share it always have frames that wait.
+        """
+        shared = [part for part, _ in self._fluid.uses[index] if len(part.members) > 1]
+        members = {member for part in shared for member, _ in part.members}
+        return len(shared) > 1 or any(self._fluid.admitted_ratio[member] >= _ALWAYS_WAITING for member in members)
+
     def at_task_unit(
         self, index: int, rate: float, arriving: ArrivalProcess, mix: ServiceMix, room: float | None = None
     ) -> float:
@@ -119,7 +130,7 @@ class ChanceLoss:
         overloaded = load >= 1.0 or fluid.admitted_ratio[index] < 1.0
         if overloaded and fluid.steady is not None:
             return 1.0  # the rates of threads in overload are approximate themselves
-        if overloaded and len(task.needs) > 1 and self._absence_loss.is_shared(index):
+        if overloaded and len(task.needs) > 1 and self._may_idle(index):
             return 1.0  # units that wait for those of other pools make the rate an upper bound
         if load >= 1.0 and slowest_over_mean(task, fluid.model, fluid.costs[index]) > 1.0:
             return 1.0  # on the slowest unit, or with a migration for every grant, it is overloaded
