@@ -68,12 +68,16 @@ def weighted_quantiles(samples: Floats, weights: Floats, probabilities: Sequence
     return np.stack(columns, axis=1) if columns else np.empty((len(probabilities), 0))
 
 
+def central_intervals(samples: Floats, weights: Floats, levels: Sequence[float]) -> Floats:
+    """Intervals with equal tails that hold shares of each column of (J, n) samples, as (len(levels), 2, n)."""
+    tails = 0.5 - 0.5 * np.asarray(levels)
+    return np.swapaxes(weighted_quantiles(samples, weights, [*tails, *(1.0 - tails)]).reshape(2, len(tails), -1), 0, 1)
+
+
 def shortest_intervals(samples: Floats, weights: Floats, levels: Sequence[float]) -> Floats:
     """Shortest intervals that hold shares of each column of (J, n) samples, as (len(levels), 2, n).
 
-    At most nine tenths of what an interval leaves out lie on one side of it. Rates end abruptly above, where the cores
-    do not slow each other, and have a long tail below, of locks and ceilings: an interval with equal tails leaves out
-    the former for the sake of the latter (Box and Tiao 1973, sec. 2.8).
+    At most nine tenths of what an interval leaves out lie on one side of it (Box and Tiao 1973, sec. 2.8).
     """
     places = np.linspace(1.0 - _MAX_TAIL, _MAX_TAIL, _TAIL_STEPS)
     begins = np.concatenate([places * (1.0 - level) for level in levels])
@@ -87,6 +91,7 @@ def shortest_intervals(samples: Floats, weights: Floats, levels: Sequence[float]
 _MAX_TAIL = 0.9
 """Greatest share of what an interval leaves out on one side; chosen in sight of the board and of random tables."""
 _TAIL_STEPS = 17
+"""Divisions of what an interval leaves out between its two ends."""
 _STEPS = 20
 _DIFFERENCE = 1e-5
 _MIN_DAMPING, _MAX_DAMPING = 1e-6, 1e8

@@ -226,6 +226,10 @@ class RateDraws:
             weights.append(np.full(len(mean), fitted_law.weight / len(mean)))
         return middles, drawn, np.concatenate(weights)
 
+    def beyond(self, points: Sequence[Point]) -> list[int]:
+        """Return the indices of the points with more cores than were measured."""
+        return self._beyond(points)[0]
+
     def _beyond(self, points: Sequence[Point]) -> tuple[list[int], Floats]:
         """Return the indices of the points with more cores than were measured, and the doublings between them."""
         beyond = [index for index, point in enumerate(points) if point.working_cores > self._most_cores]

@@ -176,15 +176,15 @@ class FittedRouter:
         """Predict maximum throughputs with 95 % intervals at the conditions of points.
 
         The point prediction is the average over the laws (:attr:`typical_weights`), or the median if that average
-        is outside the 95 % interval.
+        is outside the 95 % interval with equal tails. Beyond the most measured cores the intervals are the shortest.
         """
         if not points:
             return ()
         middles, measured, weights = self.draws.measurements(points, line_rate_noise_ratio=math.inf)
         middle = average_of_medians(middles, self.typical_weights)
-        spread = intervals(measured, weights)
-        low, high = np.log([levels[CONFIDENCE_RATIO] for levels in spread]).T
-        (median,) = weighted_quantiles(measured, weights, (0.5,))
+        spread = intervals(measured, weights, beyond=self.draws.beyond(points))
+        tail = 0.5 - 0.5 * CONFIDENCE_RATIO
+        low, median, high = weighted_quantiles(measured, weights, (tail, 0.5, 1.0 - tail))
         middle = np.where((middle < low) | (middle > high), median, middle)
         max_cores: dict[float, int] = {}
         for point in points:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from routecast.calibration._posterior import shortest_intervals
+from routecast.calibration._posterior import central_intervals, shortest_intervals
 from routecast.evaluate.points import Point
 from routecast.quantity.comparison import LEVELS, ComparedRow, Intervals
 
@@ -19,10 +20,18 @@ if TYPE_CHECKING:
 __all__ = ["Limit", "Prediction", "intervals"]
 
 
-def intervals(logs: Floats, weights: Floats) -> list[Intervals]:
-    """Shortest intervals of each column of (J, n) weighted samples of the logarithm of a rate."""
-    ends = np.exp(shortest_intervals(logs, weights, LEVELS)).transpose(2, 0, 1)
-    return [{level: (low, high) for level, (low, high) in zip(LEVELS, row, strict=True)} for row in ends.tolist()]
+def intervals(logs: Floats, weights: Floats, *, beyond: Sequence[int] = ()) -> list[Intervals]:
+    """Intervals of each column of (J, n) weighted samples of the logarithm of a rate.
+
+    Those of the columns ``beyond`` the most measured cores are the shortest, the others have equal tails. Beyond them
+    the rate ends abruptly above, where the cores do not slow each other, and has a long tail below, of locks and
+    ceilings: an interval with equal tails leaves out the former for the sake of the latter.
+    """
+    ends = central_intervals(logs, weights, LEVELS)
+    if len(beyond):
+        ends[:, :, beyond] = shortest_intervals(logs[:, beyond], weights, LEVELS)
+    rows = np.exp(ends).transpose(2, 0, 1).tolist()
+    return [{level: (low, high) for level, (low, high) in zip(LEVELS, row, strict=True)} for row in rows]
 
 
 Limit = Literal["cpu", "link", "nic", "shared", "link and cpu"]
