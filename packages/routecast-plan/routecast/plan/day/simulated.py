@@ -89,6 +89,11 @@ class SimulatedDay:
         return lost / frames if frames else math.nan
 
     @property
+    def is_sampled(self) -> bool:
+        """Whether less than the whole of a step is simulated."""
+        return any(step.simulated_s < step.to_s - step.from_s for step in self.steps)
+
+    @property
     def energy_j(self) -> float:
         """Energy of the steps; NaN without watts."""
         return math.fsum(step.power_w * (step.to_s - step.from_s) for step in self.steps)
@@ -116,6 +121,7 @@ class SimulatedDay:
                 "dropped_frames": self.dropped_frames,
                 "loss_ratio": self.loss_ratio,
                 "energy_j": self.energy_j,
+                "is_sampled": self.is_sampled,
                 "seams": seams,
                 "proved_seams": proved,
                 "steps": self.steps,

@@ -11,7 +11,7 @@ from routecast.show.figures import Axis, Figure, Line, palette
 from routecast.show.page import Listing, Page, Section
 from routecast.show.tables import Column, Table
 
-__all__ = ["day_facts", "day_figure", "day_page", "step_rows", "step_table"]
+__all__ = ["day_facts", "day_figure", "day_page", "loss_figure", "step_rows", "step_table"]
 
 _LEAST_LOSS = 1e-9
 
@@ -19,7 +19,7 @@ _LEAST_LOSS = 1e-9
 def day_facts(day: SimulatedDay) -> Table:
     """Return the day in a few lines: its loss, its worst step and minute, its latency, its energy."""
     worst = day.worst
-    rows = [("loss", _loss_text(day.loss_ratio, day.dropped_frames, day.offered_frames))]
+    rows = [("loss", _loss_text(day))]
     if worst.dropped_frames:
         rows.append(
             (
@@ -99,7 +99,7 @@ def day_figure(day: SimulatedDay) -> Figure:
             name="p99.9", x=hours, y=tuple(1e6 * step.latency_p999_s for step in day.steps), colour=orange, dashed=True
         ),
     ]
-    text = _loss_text(day.loss_ratio, day.dropped_frames, day.offered_frames)
+    text = _loss_text(day)
     first = f"; the first in the step from {_clock(lossy[0].from_s)}" if lossy else ""
     return Figure(
         name="day",
@@ -111,16 +111,32 @@ def day_figure(day: SimulatedDay) -> Figure:
     )
 
 
+def loss_figure(day: SimulatedDay) -> Figure:
+    """Return the figure of the loss of each step."""
+    (orange,) = palette(1, ordered=False)
+    hours = tuple(0.5 * (step.from_s + step.to_s) / 3600.0 for step in day.steps)
+    return Figure(
+        name="loss",
+        title=f"{day.router}: loss over the day, {day.profile}",
+        caption="Frames lost of those offered in each step.",
+        x=Axis(title="hour of the day", low=0.0, high=max(step.to_s for step in day.steps) / 3600.0),
+        y=Axis(title="loss (%)", low=0.0),
+        marks=(Line(name="loss", x=hours, y=tuple(100.0 * step.loss_ratio for step in day.steps), colour=orange),),
+    )
+
+
 def day_page(day: SimulatedDay, *, source: str) -> Page:
     """Return the day as a page."""
-    text = _loss_text(day.loss_ratio, day.dropped_frames, day.offered_frames)
+    text = _loss_text(day)
     latest_s = max(_or_zero(step.latency_p99_s) for step in day.steps)
     return Page(
         title=f"{day.router}: a day",
         question="What does the router lose over this day, and how late are its frames?",
         answer=f"Loss: {text}. In no step are more than 1 % of the frames later than {format_duration(latest_s)}.",
         sections=(
-            Section.of("day", "The day", "", day_facts(day), day_figure(day)),
+            Section.of(
+                "day", "The day", "", day_facts(day), day.dropped_frames > 0 and loss_figure(day), day_figure(day)
+            ),
             Section.of("steps", "Step by step", "", step_table(day)),
             Section.of("notes", "Notes", "", Listing(title="What stands behind these figures", entries=day.notes)),
         ),
@@ -132,12 +148,16 @@ def _or_zero(value: float) -> float:
     return 0.0 if math.isnan(value) else value
 
 
-def _loss_text(ratio: float, dropped: int, offered: int) -> str:
-    """Return a loss in words: what was counted, and never more than that."""
-    if not dropped:
-        return f"none of {offered:,} frames"
+def _loss_text(day: SimulatedDay) -> str:
+    """Return the loss in words: what was counted, of what, and never more than that."""
+    of_what = f"{day.offered_frames:,} frames"
+    if day.is_sampled:
+        of_what += f", in {format_duration(day.steps[0].simulated_s)} of each step"
+    if not day.dropped_frames:
+        return f"none of {of_what}"
+    ratio = day.loss_ratio
     share = format_ratio(ratio) if ratio >= _LEAST_LOSS else f"{ratio:.1e}"
-    return f"{share}: {dropped:,} of {offered:,} frames"
+    return f"{share}: {day.dropped_frames:,} of {of_what}"
 
 
 def _latency_text(latency_s: float) -> str:

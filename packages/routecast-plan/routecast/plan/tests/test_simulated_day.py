@@ -20,6 +20,7 @@ from routecast.evaluate.trial import Moment
 from routecast.load import Arrivals, FrameMix, OfferedLoad
 from routecast.load.series import DAY_S, TrafficSeries
 from routecast.plan.day.simulated import _worst_minute, day_load, day_steps, simulated_day
+from routecast.plan.day.views import day_page
 from routecast.router import RouterModel, ServiceCost, multicore
 
 EXAMPLE = Path(routecast.__file__).parents[3] / "examples" / "green.router.toml"
@@ -100,6 +101,8 @@ def test_figures_of_a_day_that_was_cut_short_say_so() -> None:
     result = simulated_day(core(), load, series(), day()[:3], each_s=EACH_S)
     assert any("3 of 4 steps are simulated" in note for note in result.notes)
     assert any("2 s are simulated" in note for note in result.notes)
+    assert result.is_sampled
+    assert "in 2 s of each step" in day_page(result, source="").answer
     assert result.worst.from_s == DAY_S / 2
     assert math.isnan(result.energy_j)
 
@@ -149,6 +152,7 @@ def test_the_command_answers_on_a_shipped_router(tmp_path: Path, capsys: pytest.
     assert max(step["intended_pps"] for step in answer["steps"]) == pytest.approx(4e6)
     assert answer["energy_j"] == pytest.approx(sum(step["power_w"] for step in answer["steps"]) * DAY_S / 4)
     assert "Step by step" in page.read_text()
+    assert "in 2 ms of each step" in page.read_text()
     assert figure.read_text().startswith("<svg")
     assert run([*words, "--csv"]) == 0
     assert capsys.readouterr().out.count("\n") == 5
