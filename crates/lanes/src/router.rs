@@ -337,7 +337,9 @@ impl Program {
         let shortest = gaps().map(|gaps| gaps.0).min().unwrap_or(1).max(1);
         // 512 to 1,024 mean gaps to a cell, 2^16 ticks at least.
         let cell_bits = (41 - longest.leading_zeros()).clamp(16, STRETCH_BITS - 1).min(22 + shortest.ilog2());
-        sources.iter_mut().for_each(|source| source.pace.number_cells(cell_bits));
+        for source in &mut sources {
+            source.pace.number_cells(cell_bits);
+        }
         let each = |of: fn(&Kind) -> f64, what: &str| {
             router.kinds.iter().map(|kind| scale.fine(what, of(kind))).collect::<Result<Vec<_>, _>>()
         };

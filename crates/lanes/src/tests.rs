@@ -71,7 +71,7 @@ impl<'a> Arrivals<'a> {
             let counter = [self.cell as u32, self.number | (self.source as u32) << NUMBER_BITS];
             let [when, what] = threefry(self.program.arrival, counter);
             // A cell ends after so many ticks, or where the rate changes.
-            let mean = eras.iter().filter(|era| era.from <= self.begin).last().expect("there is one").gap;
+            let mean = eras.iter().rfind(|era| era.from <= self.begin).expect("there is one").gap;
             let steps = eras.iter().map(|era| era.from).filter(|&from| from > self.begin);
             let end = steps.chain([self.begin + (1 << self.program.cell_bits)]).min().expect("there is one");
             let gap = (u64::from(exponential(when)) * u64::from(mean)) >> (bits + 27);
