@@ -32,7 +32,7 @@ from routecast.router.files import parse_router, read_router_and_load
 from routecast.router.model import RouterModel, ServiceCost
 from routecast.router.multicore import multicore
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 FRAMES = 4000
 REPETITIONS = 10
 T_999 = 4.781
@@ -192,7 +192,9 @@ class Played:
 
 def routers() -> Iterator[tuple[str, RouterModel, FlowSet, int]]:
     """Every router that both can express, with its flows and its frame size."""
-    for path in sorted(EXAMPLES.glob("*.router.toml")):
+    paths = sorted(EXAMPLES.glob("*.router.toml"))
+    assert paths, f"no routers in {EXAMPLES}"
+    for path in paths:
         model, load = read_router_and_load(path)
         try:
             ns3_document(model)
