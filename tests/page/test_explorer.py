@@ -175,9 +175,7 @@ def test_a_calibrated_router_shows_its_interval_and_its_measurements(
     for count in sized["series"][0]["counts"]:
         at = count["cores"] - 1
         settings = page.evaluate("at => explorer.with('cores', at)", at)
-        ends = page.evaluate(
-            "settings => [0.025, 0.975].map(each => explorer.quantile(explorer.quantiles(settings), each))", settings
-        )
+        ends = page.evaluate("settings => explorer.ends(settings)", settings)
         # At a measured number of cores the page keeps a goal that is missed by TOLERANCE_RATIO, 1 %, as reached.
         room_ratio = 0.02 if count["cores"] == 4 else 0.01
         assert ends == pytest.approx([count["low_pps"], count["high_pps"]], rel=room_ratio)
@@ -238,9 +236,7 @@ def test_the_page_of_a_study_can_be_turned(study: Any, page_of: Callable[[Path],
     opened = page_of(path)
     wait(opened.page, "globalThis.explorer && explorer.points")
     settings = opened.page.evaluate("explorer.with('cores', 7)")
-    low, high = opened.page.evaluate(
-        "settings => [0.025, 0.975].map(each => explorer.quantile(explorer.quantiles(settings), each))", settings
-    )
+    low, high = opened.page.evaluate("settings => explorer.ends(settings)", settings)
     # As the study predicts it: its own interval of eight cores at 64 B.
     summary = json.loads((path.parent / "summary.json").read_text())
     (row,) = (row for row in summary["scenarios"]["fig9"] if (row["frame_bytes"], row["flows"]) == (64, 8))
@@ -347,9 +343,7 @@ def test_a_fact_that_no_rate_tells_is_a_switch(tmp_path: Path, page_of: Callable
     widths = []
     for answer in ("not known", "shared_queue = no", "shared_queue = yes"):
         page.get_by_label(answer).check()
-        low, high = page.evaluate(
-            """[0.025, 0.975].map(each => explorer.quantile(explorer.quantiles(explorer.with('cores', 15)), each))"""
-        )
+        low, high = page.evaluate("explorer.ends(explorer.with('cores', 15))")
         widths.append(high / low)
     # A queue of its own for each core: more cores do not collapse.
     assert widths[1] < widths[0]

@@ -79,13 +79,24 @@ def shortest_intervals(samples: Floats, weights: Floats, levels: Sequence[float]
 
     At most nine tenths of what an interval leaves out lie on one side of it (Box and Tiao 1973, sec. 2.8).
     """
+    return _shortest(samples, weights, levels)[0]
+
+
+def shortest_tails(samples: Floats, weights: Floats, level: float) -> Floats:
+    """Probabilities below the :func:`shortest_intervals` of a level, (n,)."""
+    tails: Floats = _shortest(samples, weights, (level,))[1][0]
+    return tails
+
+
+def _shortest(samples: Floats, weights: Floats, levels: Sequence[float]) -> tuple[Floats, Floats]:
+    """Return the shortest intervals, and the probabilities below them, (len(levels), n)."""
     places = np.linspace(1.0 - _MAX_TAIL, _MAX_TAIL, _TAIL_STEPS)
     begins = np.concatenate([places * (1.0 - level) for level in levels])
     ends = begins + np.repeat(levels, _TAIL_STEPS)
     quantiles = weighted_quantiles(samples, weights, [*begins, *ends]).reshape(2, len(levels), _TAIL_STEPS, -1)
     shortest = np.argmin(quantiles[1] - quantiles[0], axis=1)
     chosen: Floats = np.take_along_axis(quantiles, shortest[None, :, None, :], axis=2)[:, :, 0]
-    return np.swapaxes(chosen, 0, 1)
+    return np.swapaxes(chosen, 0, 1), places[shortest] * (1.0 - np.asarray(levels))[:, None]
 
 
 _MAX_TAIL = 0.9

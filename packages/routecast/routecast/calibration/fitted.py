@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from routecast.calibration._discrepancy import Discrepancy
-from routecast.calibration._posterior import average_of_medians, weighted_quantiles
+from routecast.calibration._posterior import average_of_medians, shortest_tails, weighted_quantiles
 from routecast.calibration._rate_draws import (
     FALL_RATIO,
     TOLERANCE_RATIO,
@@ -216,6 +216,14 @@ class FittedRouter:
         _, measured, weights = self.draws.measurements(points)
         quantiles: Floats = np.exp(weighted_quantiles(measured, weights, probabilities)).T
         return quantiles
+
+    def interval_tails(self, points: Sequence[Point]) -> tuple[float, ...]:
+        """Return the probability below the 95 % interval of each point, as :meth:`predict` states it."""
+        _, measured, weights = self.draws.measurements(points, line_rate_noise_ratio=math.inf)
+        tails = np.full(len(points), 0.5 - 0.5 * CONFIDENCE_RATIO)
+        if beyond := self.draws.beyond(points):
+            tails[beyond] = shortest_tails(measured[:, beyond], weights, CONFIDENCE_RATIO)
+        return tuple(tails.tolist())
 
     def joint_rates_pps(self, points: Sequence[Point]) -> Floats:
         """Return equally likely draws of one measurement at each of n points, frames per second, (S, n), unordered.

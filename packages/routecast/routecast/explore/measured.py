@@ -12,7 +12,7 @@ import numpy as np
 from routecast.calibration import FittedRouter, fit
 from routecast.calibration.evidence import Evidence
 from routecast.calibration.facts import open_facts, with_shared_queue
-from routecast.calibration.fitted import TOLERANCE_RATIO, at_cores
+from routecast.calibration.fitted import CONFIDENCE_RATIO, TOLERANCE_RATIO, at_cores
 from routecast.calibration.priors import Priors
 from routecast.evaluate.points import Point
 from routecast.evaluate.sweep import even_flows
@@ -25,7 +25,7 @@ from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
 from routecast.quantity.parse import parse_bit_rate_bps
 from routecast.quantity.value_list import Plain
 
-__all__ = ["BAND", "DEFAULT_START", "Forecast", "MeasuredPanel", "StartConditions", "panels_of_points"]
+__all__ = ["DEFAULT_START", "Forecast", "MeasuredPanel", "StartConditions", "panels_of_points"]
 
 _MAX_CORES = 24
 _TAIL_PROBABILITIES = (0.005, 0.01, 0.025, 0.05, 0.075)
@@ -34,8 +34,6 @@ _PROBABILITIES = (
     *(step / 20 for step in range(2, 19)),
     *(round(1.0 - tail, 3) for tail in reversed(_TAIL_PROBABILITIES)),
 )
-BAND = 0.025, 0.975
-"""Probabilities at the ends of the band that holds one measurement with 95 %."""
 _NO_LINK_BPS = 10e12
 _LEAST_ASSUMED_BPS = 10e9
 
@@ -60,6 +58,7 @@ DEFAULT_START = StartConditions()
 class Forecast:
     """Forecast of a measured maximum throughput: quantiles by cores and frames, without limits by links.
 
+    ``ends_pps`` are the ends of the band that holds one measurement with 95 %, the interval of the calibration.
     They are those that the measured rows allow (:meth:`routecast.calibration.evidence.Evidence.quantiles_pps`), NaN
     where nothing is known; ``unknown`` says why.
     """
@@ -67,25 +66,27 @@ class Forecast:
     cores: tuple[int, ...]
     frames: tuple[str, ...]
     quantiles_pps: tuple[tuple[tuple[float, ...], ...], ...]
+    ends_pps: tuple[tuple[tuple[float, ...], ...], ...]
     unknown: tuple[str, ...] = ()
 
-    def at(self, frames: str, probability: float) -> tuple[float, ...]:
-        """Return the quantile at one of the probabilities for frames, by cores, frames/s."""
-        column, level = self.frames.index(frames), _PROBABILITIES.index(probability)
-        return tuple(rows[column][level] for rows in self.quantiles_pps)
+    def band_pps(self, frames: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return the lower and the upper ends of the band for frames, by cores, frames/s."""
+        column = self.frames.index(frames)
+        return tuple(rows[column][0] for rows in self.ends_pps), tuple(rows[column][1] for rows in self.ends_pps)
 
     def to_json(self) -> dict[str, object]:
         """Return plain data, with rates to four digits."""
-        rounded = [
-            [[None if math.isnan(rate) else float(f"{rate:.4g}") for rate in row] for row in rows]
-            for rows in self.quantiles_pps
-        ]
+        quantiles, ends = (
+            [[[None if math.isnan(rate) else float(f"{rate:.4g}") for rate in row] for row in rows] for rows in table]
+            for table in (self.quantiles_pps, self.ends_pps)
+        )
         return {
             "cores": list(self.cores),
             "frames": list(self.frames),
             "probabilities": list(_PROBABILITIES),
             "tolerance_ratio": TOLERANCE_RATIO,
-            "quantiles_pps": rounded,
+            "quantiles_pps": quantiles,
+            "ends_pps": ends,
             "unknown": list(self.unknown),
         }
 
@@ -152,7 +153,7 @@ def _link_bps(model: Point, forecast: Forecast, measured: Sequence[Point]) -> fl
     if model.link_bps is not None and math.isfinite(model.link_bps):
         return model.link_bps
     name = (model.frame_mix or FrameMix.fixed(round(model.frame_bytes))).name
-    rates = [(pps, model.frame_bytes) for pps in forecast.at(name, BAND[1])]
+    rates = [(pps, model.frame_bytes) for pps in forecast.band_pps(name)[1]]
     rates += [(point.throughput_pps, point.frame_bytes) for point in measured]
     most_bps = max(
         (pps * 8.0 * (size + WIRE_OVERHEAD_BYTES) / model.busy_ports for pps, size in rates if math.isfinite(pps)),
@@ -226,6 +227,9 @@ def _forecast(
     ]
     quantiles = fitted.quantiles_pps(forecast_points, _PROBABILITIES)
     quantile_table = np.reshape(quantiles, (len(counts), len(mixes), len(_PROBABILITIES)))
+    tails = np.reshape(fitted.interval_tails(forecast_points), (len(counts), len(mixes)))
+    ends = [(prediction.low_pps, prediction.high_pps) for prediction in fitted.predict(forecast_points)]
+    end_table = np.reshape(ends, (len(counts), len(mixes), 2))
     contradictions = fitted.contradictions[:1]
     return Forecast(
         cores=tuple(counts),
@@ -238,6 +242,15 @@ def _forecast(
                 for rows, predicted in zip(evidence, by_frames, strict=True)
             )
             for count, by_frames in zip(counts, quantile_table, strict=True)
+        ),
+        ends_pps=tuple(
+            tuple(
+                (math.nan, math.nan)
+                if contradictions
+                else rows.quantiles_pps(count, [float(end) for end in both], (tail, tail + CONFIDENCE_RATIO))
+                for rows, both, tail in zip(evidence, by_frames, by_tails, strict=True)
+            )
+            for count, by_frames, by_tails in zip(counts, end_table, tails.tolist(), strict=True)
         ),
         unknown=tuple(dict.fromkeys((*contradictions, *(remark for rows in evidence for remark in rows.remarks)))),
     )

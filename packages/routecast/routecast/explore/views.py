@@ -14,7 +14,7 @@ from routecast.errors import QuantityProblem, RoutecastError
 from routecast.evaluate.points import Point, calibrating
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.sweep import SweepAxis, even_flows, trial_past_transient
-from routecast.explore.measured import BAND, DEFAULT_START, MeasuredPanel, StartConditions, panels_of_points
+from routecast.explore.measured import DEFAULT_START, MeasuredPanel, StartConditions, panels_of_points
 from routecast.explore.panel import Panel
 from routecast.explore.router import panel_of_router
 from routecast.explore.simulator import live_scripts
@@ -254,9 +254,7 @@ def _static_forecast(panel: MeasuredPanel, points: Sequence[Point]) -> Figure:
     x = tuple(float(count) for count in panel.forecast.cores)
     name = (model.frame_mix or FrameMix.fixed(round(model.frame_bytes))).name
     line_pps = panel.fitted.caps.applied(model).line_rate_pps
-    low, high = (
-        tuple(min(pps, line_pps) / 1e6 for pps in panel.forecast.at(name, probability)) for probability in BAND
-    )
+    low, high = (tuple(min(pps, line_pps) / 1e6 for pps in ends_pps) for ends_pps in panel.forecast.band_pps(name))
     return Figure(
         name="still",
         title="Greatest throughput over cores",

@@ -422,9 +422,9 @@ class Explorer {
 
   sureWords({ positions, intendedPps }) {
     if (!this.forecast) return [];
-    const rates = this.quantiles(positions), chance = this.chance(positions, intendedPps);
+    const chance = this.chance(positions, intendedPps);
     if (Number.isNaN(chance)) return [made("br"), made("span", { className: "live-outside" }, `Whether this load is forwarded is not known: ${this.forecast.unknown.join("; ")}.`)];
-    const ends = [0.025, 0.975].map(probability => rateText(this.quantile(rates, probability)));
+    const ends = this.ends(positions).map(rateText);
     const greatest = ends.includes("not known") ? "" : `The greatest rate is ${ends[0]} to ${ends[1]} with 95 %; `;
     const sure = chance >= 0.99 ? "more than 99 %" : chance === 0 ? "0 %, beyond the links" : chance <= 0.01 ? "less than 1 %" : `${Math.round(100 * chance)} %`;
     return [made("br"), `${greatest}${greatest ? "t" : "T"}he probability that this load is forwarded: `, made("strong", {}, sure), ". ",
@@ -477,18 +477,19 @@ class Explorer {
   // Quantiles of the greatest rate for positions of cores and frames, as far as the links carry it; null without a forecast.
   // Not numbers where measured rows contradict the calibration.
   quantiles(positions) {
-    if (!this.forecast) return null;
-    const { values: cores } = this.panel.byKey.get("cores"), { values: frames } = this.panel.byKey.get("frame");
-    const row = this.forecast.quantiles_pps[this.forecast.cores.indexOf(cores[positions.cores])];
-    const line = lineRatePps(this.panel.tree(positions));
-    return row[this.forecast.frames.indexOf(frames[positions.frame])].map(rate => rate === null ? NaN : Math.min(rate, line));
+    return this.forecast && this.forecastOf(this.forecast.quantiles_pps, positions);
   }
 
-  quantile(rates, probability) {
-    const { probabilities } = this.forecast, at = probabilities.findIndex(each => each >= probability);
-    if (at <= 0) return rates.at(at);
-    const share = (probability - probabilities[at - 1]) / (probabilities[at] - probabilities[at - 1]);
-    return rates[at - 1] + share * (rates[at] - rates[at - 1]);
+  // The ends of the interval that holds a measurement with 95 %, likewise.
+  ends(positions) {
+    return this.forecastOf(this.forecast.ends_pps, positions);
+  }
+
+  forecastOf(table, positions) {
+    const { values: cores } = this.panel.byKey.get("cores"), { values: frames } = this.panel.byKey.get("frame");
+    const row = table[this.forecast.cores.indexOf(cores[positions.cores])];
+    const line = lineRatePps(this.panel.tree(positions));
+    return row[this.forecast.frames.indexOf(frames[positions.frame])].map(rate => rate === null ? NaN : Math.min(rate, line));
   }
 
   // The probability that a measurement shows at least a rate; the last half percent at each end is not told apart.
@@ -506,9 +507,8 @@ class Explorer {
   band(points) {
     if (!this.forecast) return {};
     const ends = points.map(point => {
-      const rates = this.quantiles(point.positions);
       const most = this.axis === "load" ? point.intendedPps : Infinity;
-      return [0.025, 0.975].map(probability => Math.min(this.quantile(rates, probability), most) / 1e6);
+      return this.ends(point.positions).map(rate => Math.min(rate, most) / 1e6);
     });
     return { low: ends.map(([low]) => low), high: ends.map(([, high]) => high) };
   }
