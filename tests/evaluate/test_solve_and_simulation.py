@@ -87,3 +87,8 @@ def test_examples_forward_alike(path):
     assert solved.forwarded_pps == pytest.approx(simulated.forwarded_pps, rel=0.015)
     if solved.latency is not None:
         assert solved.latency.mean_s == pytest.approx(simulated.latency.mean_s, rel=0.05)
+    # Slices of a millisecond before a ring of 0.4 ms: how long it idles is not in the closed form.
+    if path.name != "shared_core.router.toml":
+        low, high = solved.interval.get("loss_ratio", (solved.loss_ratio, solved.loss_ratio))
+        # 0.2 % of the frames: what stays inside of the trial, and the confidence interval.
+        assert low - 0.002 <= simulated.loss_ratio <= high + 0.002

@@ -13,6 +13,7 @@ from routecast.evaluate._two_moment_queues import GIG1K
 from routecast.evaluate.solve._arrivals import ArrivalProcess
 from routecast.evaluate.solve._cost import slowest_over_mean
 from routecast.evaluate.solve._unknown_shares import Absences, absences_of, arrivals_behind_links, gathered_frames
+from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.load.arrivals import Arrivals
 
@@ -315,7 +316,7 @@ class ChanceLoss:
         held_up = self.is_held_up()
         load = rate / float(window_rates.max_pps[windows.enter.index(index)])
         if load > (_LIGHT_HELD_UP if held_up else _LIGHT):
-            return 1.0  # the joint throughput of windows is itself an approximation
+            return self._at_known_pace(index, rate, arriving, mix)
         room = self._fluid.graph.tasks[index].queue_frames - self.absences.bursts_frames[index]
         if not held_up:
             return self.overflow(load, room, arriving, mix)
@@ -328,6 +329,35 @@ class ChanceLoss:
             )
             least = min(least, self.overflow(load, part * room, arriving, rough) + lost)
         return least
+
+    @cached_property
+    def _paces(self) -> tuple[Vector, Vector] | None:
+        """Bounds of the pace of each window; None where it is itself an approximation.
+
+        Constant services without delays follow a pattern, if no queue inside a window is too short for its frames: in
+        90 random routers (dpdk and IXP2850 examples with other services, rings and loads) such a pace was met by the
+        simulator within 0.1 % of the frames wherever its bounds were that close.
+        """
+        windows, tasks = self._fluid.windows, self._fluid.graph.tasks
+        assert windows is not None
+        if self.is_held_up() or float(windows.scv.max(initial=0.0)) > 0.0:
+            return None
+        for inside, units in zip(windows.tasks, windows.units.tolist(), strict=True):
+            for index in inside.difference(windows.enter):
+                if tasks[index].queue_frames + (1 if tasks[index].needs else tasks[index].parallel) < units:
+                    return None
+        return windows.paces(self._fluid.rates.sum(axis=1)[list(windows.enter)])
+
+    def _at_known_pace(self, index: int, rate: float, arriving: ArrivalProcess, mix: ServiceMix) -> float:
+        """Return a bound of the loss before a window of known pace; 1 where the pace is not known."""
+        if self._paces is None:
+            return 1.0
+        windows = self._fluid.windows
+        assert windows is not None
+        slow, fast = (float(paces[windows.enter.index(index)]) for paces in self._paces)
+        room = self._fluid.graph.tasks[index].queue_frames - self.absences.bursts_frames[index]
+        unsure = min(1.0, fast / rate) - min(1.0, slow / rate)
+        return min(unsure + self.overflow(rate / slow, room, arriving, mix), 1.0)
 
     def at_link(self, number: int, before: _Before) -> float:
         """Return a bound of the loss at an outgoing link that is no slower than all links that its frames came by.

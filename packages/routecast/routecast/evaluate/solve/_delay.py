@@ -173,7 +173,8 @@ class _DelayComputation:
                     self.chance.record_bursts(task.name, rate, of_bursts, why)
                 else:
                     loss_bound = 1.0 if share_reason else self.chance.at_task_unit(index, rate, arriving, mix)
-                    if loss_bound > 0.0 and self.admitted[index] >= 1.0 and index in self.chance.fitting:
+                    is_close = self.admitted[index] >= 1.0 or fluid.steady is not None
+                    if loss_bound > 0.0 and is_close and index in self.chance.fitting:
                         loss_bound = 0.0
                     self.chance.record(task.name, rate, loss_bound, why)
             else:

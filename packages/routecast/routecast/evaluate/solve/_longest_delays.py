@@ -11,6 +11,16 @@ loses none. The delay itself consists of, along the longest path,
   where W(w) bounds the work that w seconds bring; a unit alone is one busy period long with it (Le Boudec and Thiran,
   Network Calculus, 2001, ch. 1).
 
+Where threads share a unit, the starts of turns make that work too long, for a turn serves all that waits: there the
+delay is two rounds of turns, and one more at each following task unit on the unit. A round starts each thread once and
+serves what a round brings: ``L = Σ F + Σ c·A(L + J)`` for starts F, services c and the variation J of the delays before
+the unit (polling systems: Takagi, Analysis of Polling Systems, 1986; here with each start counted twice, since a
+scheduler may cut a turn in two). Task units of higher priority start for each of their frames.
+
+Where a frame comes to the same units again and again, these bounds grow without end in high load, though the spread of
+one unit's delays hardly ever adds up with that of the others. Then each unit is taken alone: frames come to it as they
+enter the router, and its queues have to hold twice as many.
+
 D is a fixed point of the sum: a bound for all frames so far bounds the next one. It exists in light load only. A link
 with the time m of a frame gets at most ``A(w + D)`` frames in w seconds and sends about ``w/m`` of them, so its ring
 never holds more than the greatest difference; one that is as fast as the links before it holds no more frames than
@@ -40,33 +50,80 @@ _MAX_ROUNDS, _SETTLED = 60, 1e-3
 _MAX_TASKS = 128
 _FEW = 4.0
 """Frames above the standard deviations of a small Poisson count, whose tail is longer than the normal."""
-_STEP, _MOST_FRAMES = 1.1, 1e5
+_STEP, _LEAST_STEPS, _MOST_FRAMES = 1.1, 1e3, 1e5
+_FULL = 0.99
+"""Share of the frames that the fluid state admits with approximate starts of turns where turns still say more."""
+_ALONE = 2.0
+"""How many times the room that a queue needs is asked for where delays before it are left out. In 140 random routers of
+machines no task unit lost a frame that had 0.13 of it or more (``benches/fuzz_models.py``)."""
+_TURNS = 2.0
+"""Turns of a thread in a round: a scheduler may cut one in two."""
 
 
 def places_with_room(fluid: Fluid) -> frozenset[int]:
     """Return the nodes, task units and ports, whose queues nearly certainly hold all frames of a load."""
     graph, load = fluid.graph, fluid.load
     is_covered = load.arrivals.kind in _KINDS and fluid.windows is None and len(graph.tasks) <= _MAX_TASKS
-    if not is_covered or float(fluid.admitted_ratio.min(initial=1.0)) < 1.0:
+    admitted, shared = float(fluid.admitted_ratio.min(initial=1.0)), _threads_on_one_unit(fluid)
+    if not is_covered or admitted < (_FULL if shared else 1.0):
         return frozenset()
-    return _Delays(fluid).places()
+    if admitted >= 1.0 and (places := _Delays(fluid).places()):
+        return places
+    for is_alone in (False, True) if shared else ():
+        if places := _Delays(fluid, in_rounds=shared, is_alone=is_alone, admitted=admitted).places():
+            return places
+    return frozenset()
+
+
+def _threads_on_one_unit(fluid: Fluid) -> frozenset[int]:
+    """Return the numbers of the components whose threads take turns on one unit."""
+    tasks = fluid.graph.tasks
+    return frozenset(
+        part.number
+        for part in fluid.components
+        if len(part.units) == 1
+        and all(len(fluid.uses[index]) == 1 for index, _ in part.members)
+        and any(tasks[index].activation.kind == "thread" or tasks[index].thread for index, _ in part.members)
+        and not any(tasks[index].activation.kind == "polling" for index, _ in part.members)
+    )
 
 
 class _Delays:
-    def __init__(self, fluid: Fluid) -> None:
+    """The delays.
+
+    ``in_rounds``: numbers of the components whose threads are counted by their turns; ``is_alone``: whether the delays
+    before a unit are left out of the frames that a time brings it; ``admitted``: share of the frames that the fluid
+    state admits everywhere.
+    """
+
+    def __init__(
+        self, fluid: Fluid, in_rounds: frozenset[int] = frozenset(), *, is_alone: bool = False, admitted: float = 1.0
+    ) -> None:
+        self.in_rounds, self.is_alone = in_rounds, is_alone
         self.fluid, self.graph = fluid, fluid.graph
-        self.rates: list[float] = fluid.rates.sum(axis=1).tolist()
+        self.rates: list[float] = (fluid.rates.sum(axis=1) / admitted).tolist()
         self.arrivals = arrivals = arrivals_behind_links(fluid)
+        self._lines: dict[int, tuple[float, float]] = {}
         self.bursts = self._bursts()
         self.gaps_scv = max(arrivals.interarrival_scv, 0.0) if arrivals.kind == "on_off" else 1.0
         tasks = self.graph.tasks
         self.frame_s = [self._frame_s(index) for index in range(len(tasks))]
+        self.feeders: list[list[int]] = [[] for _ in range(self.graph.exit + 1)]
+        for index, edges in enumerate(self.graph.edges):
+            for node, fraction in edges:
+                if float(fluid.rates[index] @ fraction) > 0.0:
+                    self.feeders[node].append(index)
+        self._turn_s = [self._start_of_turn_s(index) for index in range(len(tasks))]
         self.start_s = [self._start_s(index) for index in range(len(tasks))]
         self.excess_s = [self._excess_s(index) for index in range(len(tasks))]
         self.before_s = [0.0] * self.graph.exit
         """Longest time from the entry of a frame to its arrival at a node, s."""
+        self.jitter_s = [0.0] * self.graph.exit
+        """That to its arrival at the unit where it then is, if threads take turns there, s."""
         self.stay_s = [0.0] * len(tasks)
         self.busy_s = [0.0] * len(fluid.components)
+        self.urgent_s = [0.0] * len(fluid.components)
+        """Longest busy period of the task units on a unit that preempt the others there, s."""
         self.asleep_s = self._asleep_s()
         self.threads: dict[str, list[int]] = defaultdict(list)
         for index, task in enumerate(tasks):
@@ -79,7 +136,7 @@ class _Delays:
             return frozenset()
         tasks, with_room = self.graph.tasks, set()
         for index, task in enumerate(tasks):
-            if self._most_at(index) <= task.queue_frames:
+            if (_ALONE if self.is_alone else 1.0) * self._most_at(index) <= task.queue_frames:
                 with_room.add(index)
             elif any(before.holds_back for before in tasks):
                 return frozenset()  # frames may wait for room ahead
@@ -106,11 +163,37 @@ class _Delays:
 
     def _by_links(self, node: int, time_s: float) -> float:
         """Return the smallest frames that the links in carry in a time, of those links that bring frames to a node."""
-        smallest = min(self.fluid.load.frames.share_by_bytes)
-        brought = self.graph.by_port(self.fluid.rates[node]).tolist()
-        copies = max(self.rates[node] / math.fsum(brought), 1.0)
-        ports = zip(self.fluid.model.ports, brought, strict=True)
-        return copies * sum(time_s * line_rate_pps(port.link_bps, smallest) + 1.0 for port, rate in ports if rate > 0.0)
+        pps, links = self._line_rates(node)
+        return time_s * pps + links
+
+    def _line_rates(self, node: int) -> tuple[float, float]:
+        """Return the smallest frames a second that the links in bring to a node at most, and one frame for each link.
+
+        Both count the copies of a frame.
+        """
+        if node not in self._lines:
+            smallest = min(self.fluid.load.frames.share_by_bytes)
+            brought = self.graph.by_port(self.fluid.rates[node]).tolist()
+            copies = max(self.rates[node] / math.fsum(brought), 1.0)
+            ports = zip(self.fluid.model.ports, brought, strict=True)
+            lines = [line_rate_pps(port.link_bps, smallest) for port, rate in ports if rate > 0.0]
+            self._lines[node] = copies * math.fsum(lines), copies * len(lines)
+        return self._lines[node]
+
+    def _by_services(self, node: int, time_s: float) -> float:
+        """Return the frames that the units before a node can serve in a time; infinite where they come in batches.
+
+        n services take ``n - SPREAD·sqrt(n·c²)`` of their mean at least.
+        """
+        total = 0.0
+        for index in self.feeders[node]:
+            task, uses = self.graph.tasks[index], self.fluid.uses[index]
+            is_one = len(uses) == 1 and len(uses[0][0].units) == 1 and self.fluid.costs[index].batch_frames == 1
+            if not is_one or task.activation.kind == "interrupt" or (least_s := self._least_s(index)) <= 0.0:
+                return math.inf
+            half = 0.5 * SPREAD * math.sqrt(task.service.squared_cv)
+            total += (half + math.sqrt(half**2 + time_s / least_s)) ** 2 + 1.0
+        return total or math.inf
 
     def _work_s(self, index: int, time_s: float) -> float:
         """Return a bound of the work that a task unit gets from the frames that enter in a time, s."""
@@ -122,35 +205,103 @@ class _Delays:
     def _find(self) -> bool:
         """Find a fixed point of all delays, from below; return whether there is one."""
         for _ in range(_MAX_ROUNDS):
-            before_s, stay_s, busy_s = self._round()
-            new = [*before_s, *stay_s, *busy_s]
-            if all(time_s <= old_s for time_s, old_s in zip(new, self._state(), strict=True)):
+            new = self._round()
+            old = self.before_s, self.jitter_s, self.stay_s, self.busy_s, self.urgent_s
+            if all(
+                time_s <= old_s
+                for times_s, olds_s in zip(new, old, strict=True)
+                for time_s, old_s in zip(times_s, olds_s, strict=True)
+            ):
                 return True
-            if not max(new) * float(self.fluid.offered.sum()) <= _MOST_FRAMES:
+            if not max(map(max, new)) * float(self.fluid.offered.sum()) <= _MOST_FRAMES:
                 return False
-            self.before_s, self.stay_s, self.busy_s = (
-                [time_s * (1.0 + _SETTLED) for time_s in times_s] for times_s in (before_s, stay_s, busy_s)
+            self.before_s, self.jitter_s, self.stay_s, self.busy_s, self.urgent_s = (
+                [time_s * (1.0 + _SETTLED) for time_s in times_s] for times_s in new
             )
         return False
 
-    def _state(self) -> list[float]:
-        return [*self.before_s, *self.stay_s, *self.busy_s]
-
-    def _round(self) -> tuple[list[float], list[float], list[float]]:
-        """Return the times before each node and at each task unit, and the busy periods of components, given others."""
-        graph, before_s = self.graph, [0.0] * self.graph.exit
-        busy_s = [self._busy_s(part) for part in self.fluid.components]
+    def _round(self) -> tuple[list[float], ...]:
+        """Return all delays anew from those so far."""
+        graph, before_s, jitter_s = self.graph, [0.0] * self.graph.exit, [0.0] * self.graph.exit
+        busy_s = [
+            self._round_s(part) if part.number in self.in_rounds else self._busy_s(part)
+            for part in self.fluid.components
+        ]
+        urgent_s = [self._urgent_s(part) if part.number in self.in_rounds else 0.0 for part in self.fluid.components]
         stay_s = [self._stay_s(index) if self.rates[index] > 0.0 else 0.0 for index in range(len(graph.tasks))]
         for index, time_s in enumerate(stay_s):
             for following, fraction in graph.edges[index]:
                 if following < graph.exit and float(self.fluid.rates[index] @ fraction) > 0.0:
                     goes_on = self._goes_on(index, following)
-                    before_s[following] = max(before_s[following], before_s[index] + (0.0 if goes_on else time_s))
-        return before_s, stay_s, busy_s
+                    arrives_s = before_s[index] + (0.0 if goes_on else time_s)
+                    before_s[following] = max(before_s[following], arrives_s)
+                    number = self._turns_of(index)
+                    if number is not None and number == self._turns_of(following):
+                        arrives_s = jitter_s[index] + (urgent_s[number] if self._is_urgent(index) else 0.0)
+                    jitter_s[following] = max(jitter_s[following], arrives_s)
+        if self.is_alone:
+            before_s[: len(stay_s)], jitter_s = [0.0] * len(stay_s), [0.0] * len(jitter_s)
+        return before_s, jitter_s, stay_s, busy_s, urgent_s
+
+    def _turns_of(self, node: int) -> int | None:
+        """Return the number of the component on whose unit a task unit takes turns; None for others."""
+        uses = self.fluid.uses[node] if node < len(self.graph.tasks) else ()
+        return uses[0][0].number if uses and uses[0][0].number in self.in_rounds else None
+
+    def _is_urgent(self, index: int) -> bool:
+        """Whether a task unit preempts others on the unit where it takes turns."""
+        (part, _), *_ = self.fluid.uses[index]
+        tasks = self.graph.tasks
+        last = min(tasks[other].priority for other, _ in part.members)
+        return part.pool.policy.kind in {"linux", "preemptive"} and tasks[index].priority > last
+
+    def _urgent_s(self, part: Component) -> float:
+        """Return the longest busy period of those task units of a component that preempt others, s."""
+        period_s = self.urgent_s[part.number]
+        urgent = [index for index in self._members(part) if self._is_urgent(index)]
+        return (
+            self._stopped_s(part, period_s)
+            + max((self.excess_s[index] for index in urgent), default=0.0)
+            + math.fsum(self._work_s(index, period_s + self.jitter_s[index] + self.asleep_s[index]) for index in urgent)
+        )
+
+    def _round_s(self, part: Component) -> float:
+        """Return the longest round of the turns of a component, s."""
+        round_s, tasks = self.busy_s[part.number], self.graph.tasks
+        members = self._members(part)
+        last = min((tasks[index].priority for index in members), default=0)
+        time_s = self._stopped_s(part, round_s) + max((self.excess_s[index] for index in members), default=0.0)
+        starts_s: dict[str, float] = defaultdict(float)
+        for index in members:
+            task, turn_s = tasks[index], self._turn_s[index]
+            window_s = round_s + self.jitter_s[index] + self.asleep_s[index]
+            frames = self.frames(index, window_s)
+            service_s = (self.frame_s[index] - turn_s) * self._usual_ratio(index)
+            spread = SPREAD * math.sqrt(self.rates[index] * window_s * task.service.squared_cv)
+            time_s += service_s * (frames + spread)
+            polls = task.activation.kind in {"interrupt", "thread"}
+            most = task.activation.budget_frames if polls else max(self.fluid.costs[index].batch_frames, 1)
+            turns = max(math.ceil(frames / most), 1.0)
+            if task.priority > last or task.request == "frame":
+                moderation_s = self.fluid.costs[index].moderation_s
+                often = window_s / moderation_s if moderation_s > 0.0 else math.inf
+                time_s += turn_s * min(max(frames, 1.0), often + turns)
+            else:
+                # The task units of a thread follow each other in one turn.
+                name = task.thread or str(index)
+                starts_s[name] = max(starts_s[name], _TURNS * turns * turn_s)
+        return time_s + math.fsum(starts_s.values())
+
+    def _usual_ratio(self, index: int) -> float:
+        """Return the mean slowdown by other units over the greatest: a round is long enough for the mean."""
+        most = max((most_contention(part.pool) for part, _ in self.fluid.uses[index]), default=1.0)
+        return min(float(self.fluid.factor[index]) / most, 1.0)
 
     def _goes_on(self, index: int, following: int) -> bool:
         """Whether the unit that served a frame at a task unit is busy until it has served it at the next one, too."""
         if following >= len(self.graph.tasks) or self.start_s[following] > 0.0:
+            return False
+        if self._turns_of(index) is not None:
             return False
         uses, others = self.fluid.uses[index], self.fluid.uses[following]
         is_one = len(uses) == len(others) == 1 and uses[0][0].number == others[0][0].number
@@ -210,6 +361,11 @@ class _Delays:
         task, cost, uses = self.graph.tasks[index], self.fluid.costs[index], self.fluid.uses[index]
         if self.frame_s[index] <= 0.0 and self.start_s[index] <= 0.0:
             return 0.0
+        if (number := self._turns_of(index)) is not None and self._is_urgent(index):
+            return self.asleep_s[index] + self.urgent_s[number]
+        if number is not None:
+            is_first = all(self._turns_of(before) != number for before in self.graph.leading_to(index))
+            return self.asleep_s[index] + (2.0 if is_first else 1.0) * self.busy_s[number]
         if len(uses) == 1 and self._is_one_server(uses[0][0]):
             return self.asleep_s[index] + self.busy_s[uses[0][0].number]
         stay_s = self.stay_s[index]
@@ -259,16 +415,29 @@ class _Delays:
     def _frame_s(self, index: int) -> float:
         """Return the mean time of a frame in a poll of its own, on the slowest unit with all others busy, s."""
         fluid, task, cost = self.fluid, self.graph.tasks[index], self.fluid.costs[index]
-        pools = [part.pool for part, _ in fluid.uses[index]]
-        slower = max(map(most_contention, pools), default=1.0) * slowest_over_mean(task, fluid.model, cost)
-        switch_s = 2.0 * max((pool.switch_cost_s for pool in pools), default=0.0)
         longest = 1.0
         if not fluid.load.frames.is_fixed and task.service.mean_s(1500) > 0.0:
             sizes = fluid.load.frames.share_by_bytes
             times_s = [task.service.mean_s(size, frequency_hz=self._frequency_hz(index)) for size in sizes]
             mean_s = math.fsum(t * share for t, share in zip(times_s, sizes.values(), strict=True))
             longest = max(times_s) / mean_s if mean_s > 0.0 else 1.0
-        return (cost.frame_s * longest + cost.batch_s + cost.interrupt_s) * slower + switch_s
+        return cost.frame_s * longest * self._slower(index) + self._start_of_turn_s(index)
+
+    def _start_of_turn_s(self, index: int) -> float:
+        """Return what a poll or turn costs beside its frames: batch, interrupt or notification, switches, s."""
+        task, cost = self.graph.tasks[index], self.fluid.costs[index]
+        notified_s = task.activation.interrupt_cost_s * cost.slowdown if task.activation.kind == "thread" else 0.0
+        pools = [part.pool for part, _ in self.fluid.uses[index]]
+        # A softirq under Linux borrows the unit of the thread that it interrupts.
+        borrows = task.activation.kind == "interrupt" and all(pool.policy.kind == "linux" for pool in pools)
+        switch_s = 0.0 if borrows else 2.0 * max((pool.switch_cost_s for pool in pools), default=0.0)
+        return (cost.batch_s + cost.interrupt_s + notified_s) * self._slower(index) + switch_s
+
+    def _slower(self, index: int) -> float:
+        """Return how many times as long work takes on the slowest unit with all others busy as on average."""
+        pools = [part.pool for part, _ in self.fluid.uses[index]]
+        slowest = slowest_over_mean(self.graph.tasks[index], self.fluid.model, self.fluid.costs[index])
+        return max(map(most_contention, pools), default=1.0) * slowest
 
     def _frequency_hz(self, index: int) -> float | None:
         needs = self.graph.tasks[index].needs
@@ -316,6 +485,9 @@ class _Delays:
 
     def _most_at(self, index: int) -> float:
         """Return a bound of the frames at a task unit."""
+        if (number := self._turns_of(index)) is not None:
+            waits_s = self.urgent_s[number] if self._is_urgent(index) else 2.0 * self.busy_s[number]
+            return self.frames(index, waits_s + self.jitter_s[index] + self.asleep_s[index])
         most = self.frames(index, self.before_s[index] + self.stay_s[index])
         uses = self.fluid.uses[index]
         is_one = len(uses) == 1 and self._is_one_server(uses[0][0])
@@ -327,10 +499,12 @@ class _Delays:
         Their services are at most the work that has come since the begin of a busy period less that done.
         """
         least_s = min(self._least_s(index) for index in among)
-        if least_s <= 0.0:
+        if least_s <= 0.0 or part.number in self.in_rounds:
             return math.inf
         members, most_s, at_s = self._members(part), 0.0, 0.0
-        step_s = min((self.frame_s[index] for index in members), default=1.0)
+        step_s = max(
+            min((self.frame_s[index] for index in members), default=0.0), self.busy_s[part.number] / _LEAST_STEPS
+        )
         while at_s < self.busy_s[part.number]:
             end_s = max(at_s * _STEP, at_s + step_s)
             work_s = math.fsum(
@@ -407,7 +581,8 @@ class _Delays:
         most_s = _MOST_FRAMES * mean_s
         while begin_s < most_s:
             sent = max((begin_s - SPREAD * spread_s * math.sqrt(begin_s / mean_s) - longest_s) / mean_s, 0.0)
-            if self.frames(node, end_s + delay_s) - math.floor(sent) > room + 1.0:
+            come = min(self.frames(node, end_s + delay_s), self._by_services(node, end_s))
+            if come - math.floor(sent) > room + 1.0:
                 return False
             begin_s, end_s = end_s, max(end_s * _STEP, end_s + mean_s)
         return True

@@ -20,6 +20,8 @@ from routecast.evaluate.solve.flow import RatesUnderLoss, Vector
 from routecast.evaluate.solve.fluid import Fluid
 
 _KNOWN = 1e-5
+_OVERLOADED = 0.95
+"""Admitted share below which a queue is full but for moments."""
 
 
 def size_dependence(fluid: Fluid, index: int, mix: ServiceMix) -> str:
@@ -37,10 +39,18 @@ def unknown_shares_of(fluid: Fluid) -> list[str]:
     reasons = [""] * len(tasks)
     for part in fluid.components:
         threads = fluid.steady is not None
-        why = why_unknown(part, tasks, fluid.costs, rates, factor, threads=threads)
+        why = why_unknown(
+            part, tasks, fluid.costs, rates, factor, threads=threads, always_full=_are_always_full(fluid, part)
+        )
         for index, _ in part.members:
             reasons[index] = reasons[index] or why or _unknown_switches(fluid, part, index)
     return reasons
+
+
+def _are_always_full(fluid: Fluid, part: Component) -> bool:
+    """Whether all task units of a unit are overloaded, so that each poll is a full batch, whatever the turns."""
+    overloaded = (fluid.admitted_ratio[member] <= _OVERLOADED for member, _ in part.members)
+    return fluid.steady is None and len(part.units) == 1 and all(overloaded)
 
 
 def _unknown_switches(fluid: Fluid, part: Component, index: int) -> str:
@@ -53,7 +63,8 @@ def _unknown_switches(fluid: Fluid, part: Component, index: int) -> str:
     if fluid.steady is not None:
         return ""  # the fixed point of threads counts their switches
     cost = part.pool.switch_cost_s / fluid.costs[index].batch_frames
-    if cost <= LOSS_ERROR / 2.0 * fluid.costs[index].busy_s or fluid.admitted_ratio[index] >= 1.0:
+    error = LOSS_ERROR if _are_always_full(fluid, part) else LOSS_ERROR / 2.0
+    if cost <= error * fluid.costs[index].busy_s or fluid.admitted_ratio[index] >= 1.0:
         return ""
     members = [tasks[member] for member, _ in part.members]
     takes_turns = len(part.units) == 1 and all(

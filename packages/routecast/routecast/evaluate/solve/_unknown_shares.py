@@ -303,11 +303,13 @@ def why_unknown(
     factor: Sequence[float],
     *,
     threads: bool,
+    always_full: bool = False,
 ) -> str:
     """Return the reason why the shares of a component's members are unknown at their arriving rates; empty if known.
 
     ``rates_pps``: arriving frames/s by task unit; ``factor``: contention by task unit; ``threads``: whether the router
-    is one of threads, whose own fixed point covers pins and wake-ups.
+    is one of threads, whose own fixed point covers pins and wake-ups; ``always_full``: whether all members are
+    overloaded for good, so that each poll finds a full batch.
     """
     if len(part.members) < 2:
         return ""
@@ -321,7 +323,7 @@ def why_unknown(
         work[index] = units * rates_pps[index] * frame_s[index] * factor[index]
     if fill_of(part, tasks, work) < _FULL:
         return ""
-    if any(_has_start_cost(part, costs[index]) for index, _ in part.members):
+    if not always_full and any(_has_start_cost(part, costs[index]) for index, _ in part.members):
         return "how many frames a poll finds depends on the turns of the others"
     if len({_usable_units(part, tasks[index]) for index, _ in part.members}) > 1:
         return "pins leave some task units fewer units than others"

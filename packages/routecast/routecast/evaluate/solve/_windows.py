@@ -96,11 +96,27 @@ class Windows:
         """Task units inside windows that serve all frames at once, so that frames are only delayed."""
         return self.inside - frozenset(self.station)
 
-    def rates_through(self, arriving_pps: Vector) -> WindowRates:
-        """Return the rates through the windows at these arriving rates."""
+    def paces(self, arriving_pps: Vector) -> tuple[Vector, Vector]:
+        """Return bounds of :attr:`WindowRates.max_pps` at these arriving rates.
+
+        At shared stations frames wait between not at all and as long as random ones; at a window's own stations their
+        pattern is that of even delays, or of delays that vary twice as much as calibrated.
+        """
+        slow = self.rates_through(arriving_pps, in_step_ratio=1.0, spread=2.0 * _DISTURBED_SPREAD).max_pps
+        fast = self.rates_through(arriving_pps, in_step_ratio=0.0, spread=0.0).max_pps
+        return np.minimum(slow, fast), np.maximum(slow, fast)
+
+    def rates_through(
+        self, arriving_pps: Vector, *, in_step_ratio: float = _IN_STEP_RATIO, spread: float = _DISTURBED_SPREAD
+    ) -> WindowRates:
+        """Return the rates through the windows at these arriving rates.
+
+        ``in_step_ratio``: share of the random wait that frames with constant service times wait at shared stations;
+        ``spread``: variation of the delays between the own stations of a window that shares others.
+        """
         shared = (self.visits > 0.0).sum(axis=0) > 1
         per_server = np.where(shared, self.demand_s / self.servers, 0.0)
-        in_step = _IN_STEP_RATIO + (1.0 - _IN_STEP_RATIO) * np.minimum(self.scv, 1.0)
+        in_step = in_step_ratio + (1.0 - in_step_ratio) * np.minimum(self.scv, 1.0)
         alone_s = self.demand_s.sum(axis=1) + self.delay_s
         wait, full_s = np.zeros_like(self.demand_s), np.zeros(len(self.servers))
         bound_ratio = np.ones(len(self.units))
@@ -110,7 +126,7 @@ class Windows:
             previous = rate, full_s
             free_s = alone_s + wait.sum(axis=1)
             if number in _PATTERN_ROUNDS:
-                bound_ratio = self._bound_ratios(free_s, arriving_pps)
+                bound_ratio = self._bound_ratios(free_s, arriving_pps, spread)
             residence = free_s + self.visits @ full_s
             max_pps = bound_ratio * self.units / np.maximum(residence, _TINY)
             rate = 0.5 * (rate + np.minimum(arriving_pps, max_pps)) if number else np.minimum(arriving_pps, max_pps)
@@ -150,7 +166,7 @@ class Windows:
         longer: Vector = np.maximum(full_s + 0.7 * step, 0.0)
         return longer
 
-    def _bound_ratios(self, free_s: Vector, arriving_pps: Vector) -> Vector:
+    def _bound_ratios(self, free_s: Vector, arriving_pps: Vector, disturbed: float) -> Vector:
         """Return the share of the bound that each window reaches while its frames wait at its own stations."""
         # Most routers have no windows.
         from routecast.evaluate._closed_networks import bound_pps, constant_pps, exponential_pps
@@ -173,7 +189,7 @@ class Windows:
             servers, customers = tuple(int(self.servers[station]) for station in own_stations), int(self.units[number])
             bound = bound_pps(own_path, servers, customers)
             scv = float(max(self.scv[station] for station in own_stations))
-            spread = _DISTURBED_SPREAD if len(own_stations) < int((self.visits[number] > 0.0).sum()) else 0.0
+            spread = disturbed if len(own_stations) < int((self.visits[number] > 0.0).sum()) else 0.0
             gap_s = 1.0 / max(float(arriving_pps[number]), bound)
             steady = constant_pps(*_rounded(own_path, gap_s, servers, customers, spread)) if scv < 1.0 else 0.0
             random = exponential_pps(own_path, servers, customers) if scv > 0.0 else 0.0
