@@ -213,7 +213,8 @@ class _Delays:
                 for time_s, old_s in zip(times_s, olds_s, strict=True)
             ):
                 return True
-            if not max(map(max, new)) * float(self.fluid.offered.sum()) <= _MOST_FRAMES:
+            longest_s = max(time_s for times_s in new for time_s in times_s)
+            if not longest_s * float(self.fluid.offered.sum()) <= _MOST_FRAMES:
                 return False
             self.before_s, self.jitter_s, self.stay_s, self.busy_s, self.urgent_s = (
                 [time_s * (1.0 + _SETTLED) for time_s in times_s] for times_s in new
