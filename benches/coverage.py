@@ -1,7 +1,8 @@
 """How often the simulator's own 95 % intervals hold the truth, by case, and how often a trial is too short for one.
 
-Each trial has a seed of its own. Truth is a formula where there is one, else a run that is a thousand times as long. Of
-mean latency, loss ratio and forwarded rate the share counts only trials that give an interval. The goal is 92 to 98 %.
+Each trial has a seed of its own, with ``--precision`` as long as it takes. Truth is a formula where there is one, else
+a run that is a thousand times as long. Of mean latency, loss ratio and forwarded rate the share counts only trials that
+give an interval. The goal is 92 to 98 %.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import argparse
 import json
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from routecast.errors import TransientProblem
 from routecast.evaluate import Simulate
+from routecast.evaluate.simulate.precision import PreciseTrial, parse_precisions, simulate_precisely
 from routecast.evaluate.trial import Trial
 from routecast.load import Arrivals, FlowSet, OfferedLoad
 from routecast.router import RouterModel, ServiceCost, multicore
@@ -168,6 +170,33 @@ def row(name: str, duration_s: float, seeds: Sequence[int], *, replications: int
     )
 
 
+def precise_rows(
+    text: str, seeds: Sequence[int], *, workers: int = 2
+) -> Iterator[tuple[str, int, float, float, float]]:
+    """Simulate each case until it is precise; yield its trials, and the shares of means, rates and losses held."""
+    for name, case in CASES.items():
+        truth_s = case.latency_s
+        if math.isnan(truth_s):
+            delay = Simulate(case.model, seed=2**40).trial(case.load, LONG_S).latency
+            assert delay is not None
+            truth_s = delay.mean_s
+
+        def trial(seed: int, case: Case = case) -> PreciseTrial:
+            return simulate_precisely(Simulate(case.model, seed=seed * 1000), case.load, parse_precisions(text))
+
+        with ThreadPoolExecutor(workers) as pool:
+            trials = list(pool.map(trial, seeds))
+
+        def held(figure: str, truth: float, trials: Sequence[PreciseTrial] = trials) -> float:
+            estimates = [trial.of(figure) for trial in trials]
+            inside = [abs(estimate.value - truth) <= estimate.half_width for estimate in estimates]
+            return sum(inside) / len(inside)
+
+        rate_pps = case.load.rate_pps * (1.0 - case.loss_ratio)
+        loss = held("loss", case.loss_ratio) if case.loss_ratio > 0.0 else math.nan
+        yield name, len(trials), held("mean", truth_s), held("forwarded", rate_pps), loss
+
+
 def _percent(share: float) -> str:
     return "-" if math.isnan(share) else f"{100.0 * share:.1f}"
 
@@ -180,9 +209,17 @@ def main() -> int:
     parser.add_argument("--durations", type=float, nargs="+", default=[0.02, 0.5], help="seconds (0.02 0.5)")
     parser.add_argument("--replications", type=int, default=1, help="of each trial (1)")
     parser.add_argument("--workers", type=int, default=2, help="trials at once (2)")
+    parser.add_argument(
+        "--precision", metavar="FIGURES", help="simulate until precise instead, as simulate --precision"
+    )
     parser.add_argument("--json", action="store_true", help="print rows as JSON")
     chosen = parser.parse_args()
     seeds = range(chosen.first_seed, chosen.first_seed + chosen.seeds)
+    if chosen.precision is not None:
+        print(f"{'':34} {'trials':>6} {'latency %':>9} {'forwarded %':>11} {'loss %':>6}")
+        for name, count, mean, forwarded, loss in precise_rows(chosen.precision, seeds, workers=chosen.workers):
+            print(f"{name:34} {count:6d} {_percent(mean):>9} {_percent(forwarded):>11} {_percent(loss):>6}", flush=True)
+        return 0
     rows = [
         row(name, duration_s, seeds, replications=chosen.replications, workers=chosen.workers)
         for duration_s in chosen.durations

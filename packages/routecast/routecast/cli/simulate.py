@@ -30,6 +30,7 @@ from routecast.cli.options import (
     ratio_option,
 )
 from routecast.cli.over_time import OverTime, OverTimeOptions
+from routecast.cli.precise import PrecisionOptions, simulate_until_precise
 from routecast.errors import QuantityProblem
 from routecast.quantity import format_duration, parse_duration_s
 from routecast.wings import require_part
@@ -165,6 +166,7 @@ def simulate(
     ] = None,
     failures: FailureOptions,
     runs: RunOptions,
+    precise: PrecisionOptions,
     over_time: OverTimeOptions,
     as_csv: AsCsv = False,
     as_json: AsJson = False,
@@ -179,6 +181,13 @@ def simulate(
     check_figure_file(over_time.figure)
     model, default = read_router_and_load(file, frames=frames_option(load.frame))
     offered = load.offered(default, ports=len(model.ports), seed=runs.seed)
+    if precise.precision is not None:
+        others = {"--duration": duration is not None, "--replications": runs.replications > 1}
+        others |= {"--half-width": runs.half_width is not None, "--trace-messages": runs.trace_messages}
+        precise.refuse_beside(others | {"--over-time": over_time.is_wanted, "--fail": failures.are_any()})
+        simulator = Simulate(model, seed=runs.seed, path=_path(runs.path, trace_messages=False))
+        simulate_until_precise(simulator, offered, precise, as_csv=as_csv, as_json=as_json)
+        return
     duration_s = _duration_s(duration, offered)
     instants = over_time.instants(duration_s)
     applied = _failures_of(failures, model, duration_s)
