@@ -1,11 +1,12 @@
 //! A trial in lanes: whether a model is of their kind, the router in their terms, and their counts as a record.
 //!
 //! Lanes run routers whose frames find a core by their flow, wait in that core's own ring, are served one by one or poll by
-//! poll, and leave by a link or at once. They draw by a rule of their own (`routecast_lanes::draw`), so one seed gives another
+//! poll, and leave by a link or at once; a core that runs frames to completion is one server (`chains`). They draw by a rule of their own (`routecast_lanes::draw`), so one seed gives another
 //! trajectory there than by recursion or events.
 
 mod arrivals;
 mod book;
+mod chains;
 mod cores;
 
 use std::ops::ControlFlow;
@@ -17,6 +18,7 @@ use routecast_lanes::state::State;
 use routecast_lanes::vectors::Vectors;
 
 use self::arrivals::{Dealt, Share, arrivals_of, kind_of, order_of};
+use self::chains::Chain;
 use self::cores::{check_core, contention, interruptions_of, law_of, polls_of, sleep_of, speed_of};
 use crate::error::SimError;
 use crate::graph::Graph;
@@ -44,6 +46,7 @@ struct Model {
 
 /// A scenario that lanes can run.
 pub struct Prepared {
+    chains: Vec<Chain>,
     model: Model,
     program: Program,
     planes: Vec<Plane>,
@@ -59,14 +62,15 @@ impl Prepared {
         // The ways of the frames are those of any path.
         let mut plain = scenario.clone();
         plain.run.path = Path::Auto;
-        Self::of(scenario, &Graph::compile(&plain)?).map_err(|why| SimError::NotInLanes { why })
+        let (plain, chains) = chains::folded(&plain).map_err(|why| SimError::NotInLanes { why })?;
+        Self::of(&plain, &Graph::compile(&plain)?, chains).map_err(|why| SimError::NotInLanes { why })
     }
 
-    fn of(scenario: &Scenario, graph: &Graph) -> Result<Self, String> {
+    fn of(scenario: &Scenario, graph: &Graph, chains: Vec<Chain>) -> Result<Self, String> {
         let model = Model::of(scenario, graph)?;
         let program = Program::new(&model.router, scenario.run.seed, scenario.run.replication);
         let planes = graph.planes.iter().map(|&plane| if plane == Plane::Events { Plane::Prefix } else { plane });
-        Ok(Self { model, program: program.map_err(|refusal| refusal.0)?, planes: planes.collect() })
+        Ok(Self { chains, model, program: program.map_err(|refusal| refusal.0)?, planes: planes.collect() })
     }
 
     fn forgets(&self) -> bool {
@@ -83,7 +87,7 @@ impl Prepared {
         scenario: &Scenario,
         report: &(dyn Fn(f64) -> ControlFlow<()> + Sync),
     ) -> Result<Record, SimError> {
-        let Self { model, program, planes } = self;
+        let Self { chains, model, program, planes } = self;
         let mut cut = model.cut(scenario);
         if cut.segments > 1 && !self.forgets() {
             (cut.segments, cut.vectors) = (1, Vectors::Plain);
@@ -106,6 +110,7 @@ impl Prepared {
         let part = parts.sum::<f64>() / rates().sum::<f64>();
         book::book(&mut ledger, scenario, model, &outcome.windows, &outcome.parts, part, cut.windows[0]);
         book::book_rest(&mut ledger, scenario, model, &outcome.windows);
+        chains::book(&mut ledger, chains);
         Ok(Record {
             ledger,
             in_flight: inside(&outcome.end),

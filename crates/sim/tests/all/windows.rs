@@ -245,3 +245,33 @@ fn windows_that_frames_could_leave_or_that_make_no_sense_are_refused() {
     recursive.run.path = Path::Recursion;
     assert!(simulate(&recursive, &go).is_err_and(|error| error.to_string().contains("carry units on")));
 }
+
+#[test]
+fn a_window_of_one_frame_in_lanes_is_the_window_of_the_events() {
+    let block =
+        Block { threads: 1, phase_us: 0.2, waits: 2, occupancy_us: 0.1, latency_us: 0.3, variation: FIXED, ring: 32 };
+    for rate_pps in [0.5e6, 0.68e6, 1.2e6] {
+        let mut scenario = block.scenario(poisson(rate_pps), 1.0);
+        let mut by = |path: Path| {
+            scenario.run.path = path;
+            simulate(&scenario, &go).unwrap()
+        };
+        let (lanes, events) = (by(Path::Lanes), by(Path::Events));
+        // A frame holds the unit for 1.4 us, which its own work and waits add up to.
+        let held = (rate_pps * 1.4e-6).min(1.0);
+        assert!((lanes.pools[1].held_units - held).abs() < 0.01, "{rate_pps}: {}", lanes.pools[1].held_units);
+        assert!((lanes.loss_ratio.value - events.loss_ratio.value).abs() < 0.005, "{rate_pps}");
+        let half = lanes.latency_half_width_s.max(events.latency_half_width_s).max(0.01 * events.latency.mean_s);
+        assert!((lanes.latency.mean_s - events.latency.mean_s).abs() < 2.0 * half, "{rate_pps}");
+        for (mine, theirs) in lanes.nodes.iter().zip(&events.nodes) {
+            assert!((mine.working_units - theirs.working_units).abs() < 0.005, "{rate_pps}: {mine:?} for {theirs:?}");
+        }
+    }
+    let refused = |block: &Block| {
+        let mut scenario = block.scenario(poisson(0.5e6), 0.01);
+        scenario.run.path = Path::Lanes;
+        simulate(&scenario, &go).expect_err("it is no chain").to_string()
+    };
+    assert!(refused(&Block { threads: 2, ..block }).contains("several frames at once"));
+    assert!(refused(&Block { variation: EXPONENTIAL, ..block }).contains("may wait on their way"));
+}
