@@ -29,11 +29,28 @@ from routecast.evaluate.solve.fluid import Fluid
 from routecast.load.offered import line_rate_pps
 from routecast.router.model import ResourcePool
 
-__all__ = ["burst_of_cycle", "fitting_places", "most_contention"]
+__all__ = ["burst_of_cycle", "fitting_places", "most_contention", "places_of_streams"]
+
+Stream = tuple[int, int, int, int]
 
 _MAX_STREAMS, _MAX_FLOWS, _MAX_CYCLES = 512, 4096, 4
 _FULL = 1.0 + 1e-9
 _PERIODIC = frozenset({"cbr"})
+
+
+def places_of_streams(fluid: Fluid) -> tuple[dict[Stream, list[int]], dict[int, int]] | None:
+    """Return the places of each stream in the cycle of the flows of its port, and the length of each port's cycle.
+
+    None where the streams are not those of the flow graph.
+    """
+    graph = fluid.graph
+    kinds = {task.route.kind for task in graph.tasks}
+    places: dict[Stream, list[int]] = defaultdict(list)
+    cycle: dict[int, int] = defaultdict(int)
+    for number, flow in enumerate(fluid.load.flows.flows):
+        places[stream_of(flow, number, kinds)].append(cycle[flow.ingress])
+        cycle[flow.ingress] += 1
+    return (places, cycle) if len(places) == len(graph.share) else None
 
 
 def fitting_places(fluid: Fluid) -> frozenset[int]:
@@ -187,14 +204,10 @@ def _bursts_behind_links(fluid: Fluid) -> Vector | None:
     ]
     if not all(map(math.isfinite, late)):
         return None
-    kinds = {task.route.kind for task in graph.tasks}
-    places: dict[tuple[int, int, int, int], list[int]] = defaultdict(list)
-    cycle: dict[int, int] = defaultdict(int)
-    for number, flow in enumerate(flows):
-        places[stream_of(flow, number, kinds)].append(cycle[flow.ingress])
-        cycle[flow.ingress] += 1
-    if len(places) != len(graph.share):
+    in_turn = places_of_streams(fluid)
+    if in_turn is None:
         return None
+    places, cycle = in_turn
     return np.array([burst_of_cycle(taken, cycle[key[0]]) + late[key[0]] for key, taken in places.items()])
 
 

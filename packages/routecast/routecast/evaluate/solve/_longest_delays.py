@@ -34,11 +34,10 @@ from collections import defaultdict
 
 import numpy as np
 
-from routecast.evaluate.solve._burst_bounds import burst_of_cycle, most_contention
+from routecast.evaluate.solve._burst_bounds import burst_of_cycle, most_contention, places_of_streams
 from routecast.evaluate.solve._cost import slowest_over_mean
 from routecast.evaluate.solve._scheduling_shares import Component, served_at_once
 from routecast.evaluate.solve._unknown_shares import RARE, SPREAD, arrivals_behind_links, never_releases
-from routecast.evaluate.solve.flow import stream_of
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.load.offered import line_rate_pps
 from routecast.router.model import RandomTime
@@ -466,14 +465,10 @@ class _Delays:
             return None
         if load.frames.order == "random" and not load.frames.is_fixed and self.arrivals.kind == "cbr":
             return None  # the link delays large frames by chance
-        kinds = {task.route.kind for task in graph.tasks}
-        places: dict[tuple[int, int, int, int], list[int]] = defaultdict(list)
-        cycle: dict[int, int] = defaultdict(int)
-        for number, flow in enumerate(flows):
-            places[stream_of(flow, number, kinds)].append(cycle[flow.ingress])
-            cycle[flow.ingress] += 1
-        if len(places) != len(graph.share):
+        in_turn = places_of_streams(self.fluid)
+        if in_turn is None:
             return None
+        places, cycle = in_turn
         longer = 1.0 if load.frames.is_fixed else _FEW
         bursts = []
         for node in range(graph.exit):
