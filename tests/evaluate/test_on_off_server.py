@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,9 @@ from routecast.evaluate.solve._on_off_loss import Bursts, burst_loss
 from routecast.evaluate.solve._on_off_server import ServerPhases, Spread, burst_loss_of_server
 from routecast.load import Arrivals, FlowSet, FrameMix, OfferedLoad
 from routecast.router import Activation, Interruptions, RandomTime, RouterModel, ServiceCost, multicore, softirq
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "page"))
+from scenarios import random_router
 
 ALWAYS = Bursts(on_pps=(0.9e6,), on_s=(1e9,), off_s=(1e-6,), gap_scv=1.0)
 BURSTS = Bursts(on_pps=(2e6, 2e6), on_s=(20e-6, 20e-6), off_s=(60e-6, 60e-6), gap_scv=0.0)
@@ -151,3 +156,11 @@ def test_an_overloaded_server_that_sleeps_when_it_is_empty_loses_more_than_its_q
     awake = Solve(model=softirq(cores=1, per_packet_s=1e-6, variation="exponential", ring_frames=16, link_bps=100e9))
     assert Simulate(router, seed=1).trial(load, 0.2).loss_ratio > awake.trial(load, 1.0).loss_ratio + 0.03
     assert math.isnan(Solve(model=router).trial(load, 1.0).loss_ratio)
+
+
+def test_a_queue_that_bursts_reach_but_for_rounding_alone_is_no_queue_of_bursts() -> None:
+    """Behind units that let nothing through, rates are 1e-14 frames/s, of which no chain has an answer."""
+    _, model, load = random_router(990350)
+    assert load.arrivals.kind == "on_off"
+    solved = Solve(model=model).trial(load, 1.0)
+    assert solved.offered_pps == pytest.approx(load.rate_pps, rel=1e-6)

@@ -30,6 +30,8 @@ __all__ = ["Bursts", "burst_loss", "bursts_at", "phases_of"]
 _MAX_LEVELS, _MAX_PIECES, _MIN_PIECES = 1024, 8.0, 0.25
 _MAX_PORTS, _MAX_DIFFERENT = 16, 4
 _SAME, _STEADY, _MIN_BURST_FRAMES, _LEAST = 1e-12, 1.001, 1.05, 1e-6
+_NOTHING = 1e-12
+"""Share of a port's frames that are none but for rounding."""
 
 
 @value
@@ -69,7 +71,7 @@ def bursts_at(fluid: Fluid, index: int, *, undivided: bool = False, pace_pps: fl
     on, on_s, off_s, variation = [], [], [], []
     for number, port in enumerate(fluid.model.ports):
         rate, part = float(whole[number]), float(here[number])
-        if part <= 0.0:
+        if part <= _NOTHING * rate:
             continue
         sizes = load.frames.share_by_bytes.items()
         line_pps = 1.0 / sum(share / line_rate_pps(port.link_bps, size) for size, share in sizes)
