@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps, rates_of
 from routecast.evaluate.solve._scheduling_shares import UnitGroup, limiting_groups, pin_sets
 from routecast.evaluate.solve._throughput import Steady
-from routecast.load import FlowSet, FrameMix, OfferedLoad
+from routecast.load import Arrivals, FlowSet, FrameMix, OfferedLoad
 from routecast.router import (
     Activation,
     Contention,
@@ -281,6 +283,27 @@ def test_each_frame_wakes_a_thread_in_a_light_load_and_none_does_in_overload():
     assert light.busy[0] == pytest.approx(1e5 * 3.0 * US)
     assert full.wakes.per_s[0] == pytest.approx(0.0, abs=1e-3)
     assert full.offered.sum() - full.lost_pps.sum() == pytest.approx(1e6, rel=1e-4)
+
+
+@pytest.mark.parametrize("arrivals", [Arrivals(), Arrivals.poisson()], ids=["equal gaps", "poisson"])
+@pytest.mark.parametrize("switch_us", [0.0, 0.2])
+def test_each_frame_from_below_wakes_a_more_urgent_thread_on_the_same_unit_at_any_load(arrivals, switch_us):
+    # The one below runs only while the urgent one sleeps, so its frames never come in batches.
+    model = router(
+        step("receive", 0.3, "forward", pin=(0,)),
+        step("forward", 0.5, "p1", notify_us=1.0, priority=1, pin=(0,)),
+        switch_cost_s=switch_us * US,
+    )
+    load = replace(frames(1e5), arrivals=arrivals)
+    most_pps = 1.0 / ((0.3 + 0.5 + 1.0 + 2.0 * switch_us) * US)
+    assert lossless_pps(model, load) == pytest.approx(most_pps, rel=5e-3)
+    near = steady_under(model, load.at(0.9 * most_pps))
+    assert near.wakes.per_s[1] == pytest.approx(0.9 * most_pps, rel=1e-3)
+    trial = Simulate(model, seed=1).trial(load.at(0.97 * most_pps), 0.1)
+    busy = {unit.name: unit.busy_ratio for unit in trial.activity}
+    assert sum(busy.values()) == pytest.approx(0.97, abs=0.01)
+    over = Simulate(model, seed=1, steady_state=False).trial(load.at(1.1 * most_pps), 0.1)
+    assert over.forwarded_pps == pytest.approx(most_pps, rel=0.01)
 
 
 def test_latency_of_threads_is_not_guessed():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from statistics import fmean
 
 from routecast.quantity.schema import field, value
@@ -218,23 +219,23 @@ class Cost:
             return min(rate_pps * frame_s, 1.0)
         if self.drains:
             return self._until_empty(rate_pps, factor, equal_gaps=equal_gaps).used
-        return self._poll_by_poll(rate_pps, factor, equal_gaps=equal_gaps).used
+        return _polls(self, rate_pps, factor, equal_gaps=equal_gaps).used
 
     def cycle(self, rate_pps: float, factor: float, *, equal_gaps: bool = False) -> Cycle:
         """Return the cycle of one server from one start of work to the next, at a rate > 0 below overload.
 
         Where batches and interrupts have no cost, or polls continue until no frame waits, a cycle is an idle time and
-        the busy period after it (:meth:`_until_empty`). Otherwise each poll is a cycle (:meth:`_poll_by_poll`).
+        the busy period after it (:meth:`_until_empty`). Otherwise each poll is a cycle (:meth:`poll_by_poll`).
         """
         start_s = (self.batch_s + self.interrupt_s) * factor
         if start_s <= 0.0 or self.drains:
             return self._until_empty(rate_pps, factor, equal_gaps=equal_gaps)
         if equal_gaps and self.moderation_s > 0.0 and self.sleep_states:
             return self._even_moderated(rate_pps, factor)
-        polls = self._poll_by_poll(rate_pps, factor, equal_gaps=equal_gaps)
+        polls = _polls(self, rate_pps, factor, equal_gaps=equal_gaps)
         return polls.at_equal_gaps(self.sleep_states) if equal_gaps else polls
 
-    def _poll_by_poll(self, rate_pps: float, factor: float, *, equal_gaps: bool) -> Cycle:
+    def poll_by_poll(self, rate_pps: float, factor: float, *, equal_gaps: bool) -> Cycle:
         """Return the cycle of polls that each begin with an interrupt, or with the cost of a batch.
 
         An interrupt costs C, a batch B and a frame c. C comes first; the poll then takes the b frames that wait, which
@@ -482,6 +483,12 @@ class Cost:
             short_polls=False,
         )
         return without_interrupts.cycle(rate_pps, factor, equal_gaps=equal_gaps).used
+
+
+@lru_cache(maxsize=1024)
+def _polls(cost: Cost, rate_pps: float, factor: float, *, equal_gaps: bool) -> Cycle:
+    """Return the cycle of polls of a cost: equal cores at equal rates have one, and ask for it several times."""
+    return cost.poll_by_poll(rate_pps, factor, equal_gaps=equal_gaps)
 
 
 def costs_of(tasks: Sequence[TaskUnit], model: RouterModel, mean_bytes: float) -> tuple[Cost, ...]:

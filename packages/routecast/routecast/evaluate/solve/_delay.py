@@ -59,6 +59,8 @@ _LATENCY_ERROR, _LATENCY_ERROR_WINDOWS = 0.1, 0.15
 _LATENCY_ERROR_SET_UPS, _LATENCY_ERROR_INTERRUPTED = 0.25, 0.5
 """Error of a mean latency against the simulator's, as a share of it: in general, with windows, and where frames at
 equal gaps meet set-ups or interruptions (``benches/fuzz_models.py``; the last two were chosen on its seeds)."""
+_SURELY_NONE = 1e-9
+"""Bound of the share of frames lost below which no other bound is asked for."""
 _IDLE_LINK = 0.01
 _JUST_FULL = 1e-3
 _KNOWN = 1e-5
@@ -174,7 +176,7 @@ class _DelayComputation:
                 else:
                     loss_bound = 1.0 if share_reason else self.chance.at_task_unit(index, rate, arriving, mix)
                     is_close = self.admitted[index] >= 1.0 or fluid.steady is not None
-                    if loss_bound > 0.0 and is_close and index in self.chance.fitting:
+                    if loss_bound > _SURELY_NONE and is_close and index in self.chance.fitting:
                         loss_bound = 0.0
                     self.chance.record(task.name, rate, loss_bound, why)
             else:
@@ -354,7 +356,7 @@ class _DelayComputation:
         before = [at for at in range(len(self.graph.tasks)) if any(to == node for to, _ in self.graph.edges[at])]
         room = port.tx_ring_frames - self.chance.absences.on_link_frames(before, mix.mean_s)
         loss_bound = self.chance.overflow(load, room, arriving, mix)
-        if loss_bound > 0.0 and load <= 1.0 + 1e-9:
+        if loss_bound > _SURELY_NONE and load <= 1.0 + 1e-9:
             loss_bound = 0.0 if node in self.chance.fitting else min(loss_bound, self._behind_equal_links(number))
         self.chance.record(
             f"{port.name} out", rate, loss_bound, f'"{port.name} out" can fill its ring, without a known closed form'

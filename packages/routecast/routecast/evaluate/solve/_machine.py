@@ -207,6 +207,35 @@ def fed_by_one_port(graph: FlowGraph, position: Index, threads: list[Thread]) ->
     )
 
 
+def fed_by_level(
+    graph: FlowGraph, position: Index, threads: list[Thread], thread_of: Index, levels: tuple[Index, ...]
+) -> tuple[Vector, Vector]:
+    """Return by thread the share of its frames that less urgent threads on its only unit pass on, and itself.
+
+    The first come while it sleeps, and each wakes it; the second never do.
+    """
+    urgency = np.zeros(len(threads), dtype=np.intp)
+    for level, members in enumerate(levels):
+        urgency[members] = level
+    rates = graph.arriving(graph.share, np.ones(len(graph.tasks)))
+    below, own, total = (np.zeros(len(threads) + 1) for _ in range(3))
+    np.add.at(total, thread_of[position], rates.sum(axis=1))
+    for index, edges in enumerate(graph.edges):
+        source = int(thread_of[position[index]])
+        for node, fraction in edges:
+            thread = int(thread_of[position[node]])
+            if len(threads) in {source, thread}:
+                continue
+            passed_on = float(rates[index] @ fraction)
+            place, other = threads[thread], threads[source]
+            if source == thread:
+                own[thread] += passed_on
+            elif len(place.units) == 1 and place.units == other.units and place.pool == other.pool:
+                below[thread] += passed_on if urgency[source] > urgency[thread] else 0.0
+    shares = np.maximum(total, 1e-300)
+    return (below / shares)[:-1], (own / shares)[:-1]
+
+
 def time_on_units(model: RouterModel, threads: list[Thread]) -> Vector:
     """Return the share of its time that each thread spends on each unit if it uses all its units equally."""
     first = np.concatenate([[0], np.cumsum([pool.units for pool in model.pools], dtype=np.intp)])
@@ -276,6 +305,10 @@ class ThreadMachine:
     """Lead of a running thread over a waking thread beyond which it is preempted, s; infinite without preemption."""
     is_fed_by_one_port: NDArray[np.bool_]
     """By thread: whether it gets the frames of one port directly, and no other frames."""
+    from_below_ratio: Vector
+    """By thread: share of its frames that less urgent threads on its only unit pass on, which it preempts at once."""
+    from_itself_ratio: Vector
+    """By thread: share of its frames that its own task units pass on."""
     is_never_preempted: NDArray[np.bool_]
     """By thread: whether no more urgent thread uses its units."""
     borrows: NDArray[np.bool_]
@@ -362,6 +395,8 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph, costs: t
     fair = np.isfinite(granularity_s)
     on_unit = time_on_units(model, threads)
     levels = levels_of(model, first_tasks, threads)
+    from_below_ratio, from_itself_ratio = fed_by_level(graph, position, threads, thread_of, levels)
+    preempts = np.array([pool is not None and pool.policy.kind in {"linux", "preemptive"} for pool in own_pools])
     polling = np.array([task.activation.kind == "polling" and bool(task.needs) for task in first_tasks])
     takes_turns = bool((polling & shared).any())
     upstream: Upstream | None = None
@@ -399,6 +434,8 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph, costs: t
         migration_s=migration_s,
         moves=np.array([1.0 - 1.0 / max(len(thread.units), 1) for thread in threads]),
         granularity_s=granularity_s,
+        from_below_ratio=from_below_ratio * preempts,
+        from_itself_ratio=from_itself_ratio,
         is_never_preempted=never_interrupted(levels, on_unit),
         borrows=borrows,
         is_fed_by_one_port=fed_by_one_port(graph, position, threads),

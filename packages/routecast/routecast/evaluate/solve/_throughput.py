@@ -151,14 +151,20 @@ def wakes_of(
 def _wakes_per_s(
     machine: ThreadMachine, rate: Vector, asleep_units: Vector, start_s: Vector, wait_s: Vector | float
 ) -> Vector:
-    """Return the wakes per second of a thread that waits ``wait_s`` before it starts."""
+    """Return the wakes per second of a thread that waits ``wait_s`` before it starts.
+
+    Each frame from a less urgent thread on its unit wakes it, for that one runs only while it sleeps.
+    """
+    each = machine.from_below_ratio * rate
+    other = np.maximum(rate - each - machine.from_itself_ratio * rate, 0.0)
     if machine.load.arrivals.kind == "cbr":
-        wakes = np.minimum(rate, asleep_units / np.maximum(start_s + wait_s, _TINY))
+        left = np.maximum(asleep_units - each * start_s, 0.0)
+        wakes = each + np.minimum(other, left / np.maximum(start_s + wait_s, _TINY))
         # At equal gaps a whole number of frames arrives during a start.
         whole_gaps = rate / np.maximum(np.ceil(rate * start_s / np.maximum(asleep_units, _TINY) - 1e-9), 1.0)
         wakes = np.where(machine.is_fed_by_one_port, np.minimum(whole_gaps, wakes), wakes)
     else:
-        wakes = asleep_units / (1.0 / np.maximum(rate, _TINY) + start_s + wait_s)
+        wakes = (each + other * asleep_units) / (1.0 + other * (start_s + wait_s))
     moderated: Vector = np.minimum(wakes, 1.0 / np.maximum(machine.moderation_s, _TINY))
     return moderated
 
