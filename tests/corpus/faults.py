@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tomllib
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +148,7 @@ def _at(value: Any, place: Path_) -> Any:
 
 
 def _with(document: dict[str, Any], place: Path_, change: Callable[[Any, Any], object]) -> dict[str, Any]:
-    copy: dict[str, Any] = tomllib.loads(tomli_w.dumps(document))
+    copy = deepcopy(document)
     change(_at(copy, place[:-1]), place[-1])
     return copy
 

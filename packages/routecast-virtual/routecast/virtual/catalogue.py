@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -139,6 +140,18 @@ def technology_schema() -> dict[str, Any]:
 
 def _read(name: str | Path, *, above: tuple[Path, ...], folder: Path | None = None) -> Technology:
     path = _TECHNIQUES.find(name, folder)
+    if path in _TECHNIQUES.files().values():
+        return _read_shipped(path)
+    return _read_path(path, above=above)
+
+
+@cache
+def _read_shipped(path: Path) -> Technology:
+    """Read a file that ships once: every server of every router of a study may rest on it."""
+    return _read_path(path, above=())
+
+
+def _read_path(path: Path, *, above: tuple[Path, ...]) -> Technology:
     subject = _TECHNIQUES.subject(path)
     if path.resolve() in above:
         raise FileProblem(subject, [Problem("base", "rests on itself: a base must be another file")])

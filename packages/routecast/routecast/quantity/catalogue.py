@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -26,8 +27,14 @@ def shipped_files(folder: str, suffix: str) -> dict[str, Path]:
     >>> list(shipped_files("studies", ".study.toml"))[0]
     'diversified_router'
     """
+    return dict(_shipped(folder, suffix))
+
+
+@cache
+def _shipped(folder: str, suffix: str) -> tuple[tuple[str, Path], ...]:
+    """Look into the folders once: a study names files that ship some thousand times."""
     paths = (path for data_folder in data_folders(folder) for path in data_folder.glob(f"*{suffix}"))
-    return dict(sorted((path.name.removesuffix(suffix), path) for path in paths))
+    return tuple(sorted((path.name.removesuffix(suffix), path) for path in paths))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
