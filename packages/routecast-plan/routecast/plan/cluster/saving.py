@@ -98,12 +98,12 @@ def cheapest_arrival(values: Floats, shape: Sequence[int], costs: SwitchingCosts
     for axis, size in enumerate(shape):
         if size == 1:
             continue
-        moved = np.moveaxis(table, axis, -1)
+        moved = table.swapaxes(axis, -1)
         number = np.arange(size)
         up, down = number * costs.on_j[axis], number * costs.off_j[axis]
         risen = np.minimum.accumulate(moved - up, axis=-1) + up
         sunk = np.minimum.accumulate((moved + down)[..., ::-1], axis=-1)[..., ::-1] - down
-        table = np.moveaxis(np.minimum(risen, sunk), -1, axis)
+        table = np.minimum(risen, sunk).swapaxes(axis, -1)
     return table.reshape(-1)
 
 
