@@ -92,6 +92,29 @@ def fit(
     name = series or (points[0].series if points else "")
     _check(points, name, noise_ratio)
     priors = priors or read_priors()
+    # Numbers alone, so that what is equal but written otherwise, such as 2 and 2.0, is fitted by itself.
+    key = repr((tuple(points), name, laws, seed, noise_ratio, poll, priors))
+    fitted = _LAST_FITS.pop(key, None) or _fit(points, name, laws, seed, noise_ratio, poll, priors)
+    _LAST_FITS[key] = fitted
+    for oldest in list(_LAST_FITS)[:-_KEPT_FITS]:
+        _LAST_FITS.pop(oldest, None)
+    return fitted
+
+
+_KEPT_FITS = 8
+_LAST_FITS: dict[str, FittedRouter] = {}
+"""Last fits by their arguments: who asks for several goals of one table fits the same points for each."""
+
+
+def _fit(
+    points: Sequence[Point],
+    name: str,
+    laws: Mapping[str, float] | Sequence[str] | None,
+    seed: int,
+    noise_ratio: float | None,
+    poll: Shape,
+    priors: Priors,
+) -> FittedRouter:
     prior = _prior_weights(laws or _laws_of_layout(points, priors), name, priors)
     caps = find_caps(points, noise_ratio=Measurements.of(points, noise_ratio).noise_ratio)
     measurements = Measurements.of(caps.points, noise_ratio)

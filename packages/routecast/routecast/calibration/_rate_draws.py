@@ -95,10 +95,12 @@ class RateDraws:
         chances are of the same.
         """
         key = (tuple(points), ceilings)
-        if key not in self._last_draws:
+        draws = self._last_draws.get(key)
+        if draws is None:
+            draws = self._new_draws(points, ceilings)
             self._last_draws.clear()
-            self._last_draws[key] = self._new_draws(points, ceilings)
-        return self._last_draws[key]
+            self._last_draws[key] = draws
+        return draws
 
     def joint(self, points: Sequence[Point]) -> Floats:
         """Return equally likely draws of the logarithms of the rates at n points, (S, n), unordered."""
