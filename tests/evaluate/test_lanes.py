@@ -13,7 +13,7 @@ from routecast.evaluate import MMcK
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.trial import Trial
 from routecast.load import Arrivals, FlowSet, FrameMix, OfferedLoad
-from routecast.router import RouterModel, ServiceCost, multicore, station
+from routecast.router import Need, Port, ResourcePool, Route, RouterModel, ServiceCost, TaskUnit, multicore, station
 from routecast.router.files import read_router_and_load
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -130,6 +130,69 @@ def test_a_core_that_runs_frames_to_completion_is_one_server() -> None:
         assert shares[0].keys() == shares[1].keys()
         for name, share in shares[0].items():
             assert share == pytest.approx(shares[1][name], rel=0.005), name
+
+
+def tandem(cores: int, variation: str = "exponential", queue_frames: int = 4096) -> RouterModel:
+    """Cores behind each other, each with a ring of its own, of which the last sends frames to links."""
+    names = [f"core {number}" for number in range(cores)]
+    tasks = tuple(
+        TaskUnit(
+            name=name,
+            needs=(Need(pool=name),),
+            service=ServiceCost(per_packet_s=1e-6, variation=variation, scv=0.2 if variation == "uniform" else None),
+            queue_frames=queue_frames,
+            route=Route(to=(after,)) if after else Route(kind="egress", to=("port 0", "port 1")),
+        )
+        for name, after in zip(names, [*names[1:], ""], strict=True)
+    )
+    return RouterModel(
+        name="tandem",
+        ports=tuple(Port(name=f"port {i}", link_bps=1e12, entry=names[0]) for i in range(2)),
+        tasks=tasks,
+        pools=tuple(ResourcePool(name=name, units=1) for name in names),
+    )
+
+
+@pytest.mark.parametrize("load_ratio", [0.5, 0.8])
+def test_queues_behind_each_other_delay_what_jackson_says(load_ratio: float) -> None:
+    """The departures of M/M/1 are Poisson (Burke 1956): sojourns are independent, and so are those at each queue."""
+    each_s = 1e-6 / (1.0 - load_ratio)
+    trial = Simulate(tandem(3), path="lanes", replications=8).trial(poisson(load_ratio * 1e6), 0.5)
+    assert trial.latency is not None
+    low, high = trial.interval["latency.mean_s"]
+    assert trial.latency.mean_s == pytest.approx(3.0 * each_s, abs=3.3 / 1.96 * 0.5 * (high - low))
+    # Erlang-3: 99 % of the frames take at most 8.406 means of one.
+    assert trial.latency.p99_s == pytest.approx(8.406 * each_s, rel=0.03)
+    waited_s = trial.waiting.mean_s if trial.waiting else 0.0
+    assert waited_s == pytest.approx(trial.latency.mean_s - 3e-6, rel=5e-3)
+
+
+@pytest.mark.parametrize("variation", ["deterministic", "uniform", "exponential"])
+def test_short_queues_behind_each_other_lose_what_they_lose_by_events(variation: str) -> None:
+    router, load = tandem(3, variation, queue_frames=6), poisson(0.95e6)
+    lanes, events = (Simulate(router, path=path, replications=4).trial(load, 0.3) for path in ("lanes", "events"))
+    assert lanes.latency is not None
+    assert events.latency is not None
+    assert lanes.loss_ratio == pytest.approx(events.loss_ratio, rel=0.03, abs=2e-4)
+    assert lanes.latency.mean_s == pytest.approx(events.latency.mean_s, rel=0.01)
+    assert set(lanes.drops_pps) == set(events.drops_pps)
+    for place, lost_pps in events.drops_pps.items():
+        assert lanes.drops_pps[place] == pytest.approx(lost_pps, rel=0.1, abs=200.0), place
+
+
+def test_a_pipeline_whose_ring_deals_frames_to_cores_is_that_of_the_events() -> None:
+    router, load = read_router_and_load(EXAMPLES / "dpdk-pipeline.router.toml")
+    assert load is not None
+    for rate_pps, arrivals in ((15e6, Arrivals.poisson()), (20e6, Arrivals())):
+        offered = replace(load, rate_pps=rate_pps, arrivals=arrivals)
+        lanes, events = (Simulate(router, seed=2, path=path).trial(offered, 0.1) for path in ("lanes", "events"))
+        assert lanes.latency is not None
+        assert events.latency is not None
+        assert lanes.latency.mean_s == pytest.approx(events.latency.mean_s, rel=0.03)
+        assert lanes.loss_ratio == pytest.approx(events.loss_ratio, abs=0.002)
+        shares = [{each.name: each.utilisation_ratio for each in trial.resources} for trial in (lanes, events)]
+        for name, share in shares[0].items():
+            assert share == pytest.approx(shares[1][name], rel=0.01), name
 
 
 def test_a_window_of_several_frames_is_no_chain() -> None:

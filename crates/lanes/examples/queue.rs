@@ -17,7 +17,7 @@ const PLACES: i32 = 50;
 fn main() {
     let numbers: Vec<f64> = std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
     let [load, frames] = [numbers.first().copied().unwrap_or(0.9), numbers.get(1).copied().unwrap_or(1e8)];
-    let kind = Kind { bytes: 64, wire_ps: 0.0, core: 0, work_ps: 1e6, link: None, transmission_ps: 0.0 };
+    let kind = Kind { bytes: 64, wire_ps: 0.0, core: 0, work_ps: 1e6, next: None, link: None, transmission_ps: 0.0 };
     let router = Router {
         tick_ps: Router::usual_tick_ps(&[kind]),
         sources: vec![Source {
@@ -35,6 +35,7 @@ fn main() {
         interruptions: None,
         contention: vec![],
         links: vec![],
+        dealers: vec![],
     };
     let program = Program::new(&router, 1, 0).expect("the router fits");
     let ticks = (frames / load * 1000.0) as u64;

@@ -1,7 +1,8 @@
 //! The router that lanes run, and the same in integers.
 //!
 //! ```text
-//!  source ──► kind of frame ──► core with a ring of its own ──► link with a ring ──► out
+//!                                        ┌── the next core ◄─┐
+//!  source ──► kind of frame ──► core with a ring of its own ──┴─► link with a ring ──► out
 //!  (Poisson or even,                (slowed by busy neighbours,
 //!   spaced by the wire)              may poll, sleep, be interrupted)
 //! ```
@@ -35,6 +36,8 @@ pub struct Router {
     pub contention: Vec<f64>,
     /// The outgoing links.
     pub links: Vec<Link>,
+    /// To how many kinds each dealer between cores deals frames in turn ([`Next::dealer`]).
+    pub dealers: Vec<usize>,
 }
 
 /// Polls: a core takes several waiting frames at once, at a cost, and may sleep until an interrupt in between (S6).
@@ -130,10 +133,21 @@ pub struct Kind {
     pub core: usize,
     /// Mean picoseconds of its service with one core at work.
     pub work_ps: f64,
+    /// What it is at the core that it goes to after this one; none: it leaves by its link.
+    pub next: Option<Next>,
     /// Its outgoing link; none: it leaves at once.
     pub link: Option<usize>,
     /// Picoseconds of its transmission there.
     pub transmission_ps: f64,
+}
+
+/// The way from one core to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Next {
+    /// The kind that a frame is there.
+    pub kind: usize,
+    /// Who deals frames to the kinds from that one on, in the order in which they come; none: all are of that kind.
+    pub dealer: Option<usize>,
 }
 
 /// A core.
@@ -168,6 +182,8 @@ pub(crate) const EVEN_CELL_BITS: u32 = 16;
 const MOST_CORES: usize = 64;
 const MOST_LINKS: usize = 64;
 const MOST_KINDS: usize = 4096;
+/// Cores that a frame passes.
+const MOST_CORES_IN_TURN: usize = 64;
 const MOST_PLACES: usize = 1 << 16;
 const PS_PER_S: f64 = 1e12;
 const MOST_QUEUE: u32 = 1 << 16;
@@ -198,6 +214,12 @@ pub struct Program {
     pub(crate) knows_parts: bool,
     pub(crate) sources: Vec<SourceProgram>,
     pub(crate) core_of: Vec<u32>,
+    /// The kind at the next core by kind, or [`NO_NEXT`], and its dealer, or [`NO_DEALER`]; empty where no frame goes from
+    /// core to core.
+    pub(crate) next_of: Vec<u32>,
+    pub(crate) dealer_of: Vec<u32>,
+    /// Kinds that each dealer deals to.
+    pub(crate) dealers: Vec<u32>,
     pub(crate) bytes_of: Vec<u32>,
     pub(crate) wire_of: Vec<u32>,
     /// The link of each kind; [`NO_LINK`] where there is none.
@@ -257,6 +279,8 @@ pub(crate) struct InterruptionProgram {
 }
 
 pub(crate) const NO_LINK: u32 = u32::MAX;
+pub(crate) const NO_NEXT: u32 = u32::MAX;
+pub(crate) const NO_DEALER: u32 = u32::MAX;
 
 /// A ring: its room, and where its places lie.
 #[derive(Debug, Clone, Copy)]
@@ -352,11 +376,16 @@ impl Program {
             interruption: Key::new(seed, replication, Purpose::Interruption),
             law: router.law.clone(),
             turns: router.turns as u32,
-            knows_parts: sources.iter().any(SourceProgram::knows_parts),
+            // A frame that comes from another core comes at the beginning of a tick.
+            knows_parts: router.has_tandems() || sources.iter().any(SourceProgram::knows_parts),
             sleep: sleep.collect::<Result<_, _>>()?,
             interruptions: interruptions.transpose()?,
             sources,
             core_of: router.kinds.iter().map(|kind| kind.core as u32).collect(),
+            next_of: router.of_next(|next| next.map_or(NO_NEXT, |next| next.kind as u32)),
+            dealer_of: router
+                .of_next(|next| next.and_then(|next| next.dealer).map_or(NO_DEALER, |dealer| dealer as u32)),
+            dealers: router.dealers.iter().map(|&kinds| kinds as u32).collect(),
             bytes_of: router.kinds.iter().map(|kind| kind.bytes).collect(),
             wire_of: each(|kind| kind.wire_ps, "a frame on the wire")?,
             link_of: router.kinds.iter().map(|kind| kind.link.map_or(NO_LINK, |link| link as u32)).collect(),
@@ -490,6 +519,48 @@ fn rings(rooms: impl Iterator<Item = u32>, taken: u32) -> Vec<Ring> {
 }
 
 impl Router {
+    /// Whether frames go from core to core.
+    #[must_use]
+    pub fn has_tandems(&self) -> bool {
+        self.kinds.iter().any(|kind| kind.next.is_some())
+    }
+
+    /// A word for each kind of where it goes next; nothing where no frame goes from core to core.
+    fn of_next(&self, word: impl Fn(Option<Next>) -> u32) -> Vec<u32> {
+        if self.has_tandems() { self.kinds.iter().map(|kind| word(kind.next)).collect() } else { vec![] }
+    }
+
+    /// The kinds that frames of a kind may be at their next core.
+    #[must_use]
+    pub fn after(&self, kind: usize) -> std::ops::Range<usize> {
+        self.kinds[kind]
+            .next
+            .map_or(0..0, |next| next.kind..next.kind + next.dealer.map_or(1, |dealer| self.dealers[dealer]))
+    }
+
+    /// The most cores that a frame passes; none where there is no end, or a way that there is not.
+    #[must_use]
+    pub fn cores_in_turn(&self) -> Option<usize> {
+        let mut last: Vec<usize> = (0..self.kinds.len()).collect();
+        for count in 1..=MOST_CORES_IN_TURN {
+            let is_known = |next: Next| {
+                let kinds = next.dealer.map_or(Some(1), |dealer| self.dealers.get(dealer).copied())?;
+                (kinds > 0 && next.kind + kinds <= self.kinds.len()).then_some(())
+            };
+            if last.iter().filter_map(|&kind| self.kinds[kind].next).any(|next| is_known(next).is_none()) {
+                return None;
+            }
+            let mut following: Vec<usize> = last.iter().flat_map(|&kind| self.after(kind)).collect();
+            following.sort_unstable();
+            following.dedup();
+            if following.is_empty() {
+                return Some(count);
+            }
+            last = following;
+        }
+        None
+    }
+
     fn check(&self) -> Result<(), Refusal> {
         let refuse = |text: &str| Err(Refusal(text.into()));
         if self.cores.is_empty() || self.cores.len() > MOST_CORES {
@@ -540,6 +611,9 @@ impl Router {
         if !self.kinds.iter().all(fits) {
             return refuse("a kind of frame has a time or a way that there is not");
         }
+        let Some(cores_in_turn) = self.cores_in_turn() else {
+            return refuse("a frame passes at most 64 cores one after the other");
+        };
         let known = |source: &Source| {
             source.rate_pps > 0.0
                 && (source.steps.is_empty() || source.arrivals == Arrivals::Poisson)
@@ -570,7 +644,7 @@ impl Router {
         let inside = longest(|kind| kind.work_ps, queue(&mut self.cores.iter().map(|core| core.queue))) * slowest
             + longest_interruption_ps / self.tick_ps;
         let outside = longest(|kind| kind.transmission_ps, queue(&mut self.links.iter().map(|link| link.queue)));
-        if inside > 2.0_f64.powi(28) || outside > 2.0_f64.powi(28) {
+        if inside * cores_in_turn as f64 > 2.0_f64.powi(28) || outside > 2.0_f64.powi(28) {
             return refuse("a full ring lasts too long beside the shortest service");
         }
         Ok(())

@@ -151,6 +151,12 @@ pub(crate) struct Lanes<W> {
     /// lie side by side.
     pub came: Vec<u32>,
     pub kinds: Vec<u32>,
+    /// Where frames go from core to core: low words of the instants at which they came to the core, and the ticks for which
+    /// they had waited before, likewise.
+    pub reached: Vec<u32>,
+    pub waited: Vec<u32>,
+    /// To which kind from the first on each dealer between cores deals next.
+    pub dealt: Vec<W>,
     /// Low words of the instants at which transmissions start, in the links' rings, likewise.
     pub starts: Vec<u32>,
     pub counts: Counts<W>,
@@ -358,6 +364,9 @@ pub struct State {
     pub at: u64,
     /// Frames that were dealt in turn, modulo the number of kinds that they are dealt to.
     pub turn: u32,
+    /// Frames that each dealer between cores has dealt, modulo the number of kinds that it deals to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dealt: Vec<u32>,
     /// Of each source: the frame that comes next.
     pub sources: Vec<SourceState>,
     /// Of each core: its service, and the frames there.
@@ -409,6 +418,9 @@ pub struct CoreState {
     pub idle: Option<u32>,
     /// Age in ticks and kind of each frame, the one in service first.
     pub frames: Vec<(u32, u32)>,
+    /// Where frames go from core to core, of each: for how many ticks it has been here, and for how many it waited before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passed: Vec<(u32, u32)>,
 }
 
 /// A link and its ring.
@@ -433,11 +445,14 @@ impl State {
                 && core.rest as usize <= core.frames.len()
                 && core.phase <= phase::LINGERS
                 && core.frames.iter().all(|frame| is_known(frame.1))
+                && core.passed.len() == if program.next_of.is_empty() { 0 } else { core.frames.len() }
         };
         self.sources.len() == program.sources.len()
             && self.cores.len() == program.cores.len()
             && self.links.len() == program.links.len()
             && self.turn < program.turns.max(1)
+            && self.dealt.len() == program.dealers.len()
+            && self.dealt.iter().zip(&program.dealers).all(|(dealt, kinds)| dealt < kinds)
             && self
                 .sources
                 .iter()
@@ -518,6 +533,7 @@ impl<W: Word> Lanes<W> {
             counted: zero,
         };
         let places = |rings: &[Ring]| rings.last().map_or(0, |ring| (ring.base + ring.mask + 1) as usize) * W::LANES;
+        let passed = || vec![0; if program.next_of.is_empty() { 0 } else { places(&program.cores) }];
         let numbers: Vec<u32> = (0..W::LANES as u32).collect();
         Self {
             number: W::of(&numbers),
@@ -531,6 +547,9 @@ impl<W: Word> Lanes<W> {
             links: vec![LinkLanes { free: zero, fine: zero, tail: zero }; program.links.len()],
             came: vec![0; places(&program.cores)],
             kinds: vec![0; places(&program.cores)],
+            reached: passed(),
+            waited: passed(),
+            dealt: vec![zero; program.dealers.len()],
             starts: vec![0; places(&program.links)],
             counts: Counts::new(program),
         }
@@ -585,7 +604,8 @@ impl<W: Word> Lanes<W> {
         });
         let cores = self.cores.iter().zip(&program.cores).map(|(core, ring)| {
             let (frames, head) = (core.frames.get(lane), core.head.get(lane));
-            let places = (0..frames).map(|offset| at(ring, head.wrapping_add(offset)));
+            let places: Vec<usize> = (0..frames).map(|offset| at(ring, head.wrapping_add(offset))).collect();
+            let is_here = |_: &&usize| !program.next_of.is_empty();
             let polls = program.polls.is_some();
             let what = if polls { core.phase.get(lane) } else { u32::from(frames > 0) };
             let is_polling = polls && what == phase::SERVES;
@@ -597,7 +617,11 @@ impl<W: Word> Lanes<W> {
                 polled: if is_polling { core.polled.get(lane) } else { 0 },
                 interrupted: until(core.interrupted.get(lane)),
                 idle: core.idle_since(program, what, lane).map(since),
-                frames: places.map(|place| (since(self.came[place]), self.kinds[place])).collect(),
+                frames: places.iter().map(|&place| (since(self.came[place]), self.kinds[place])).collect(),
+                passed: {
+                    let passed = places.iter().filter(is_here);
+                    passed.map(|&place| (since(self.reached[place]), self.waited[place])).collect()
+                },
             }
         });
         let links = self.links.iter().zip(&program.links).map(|(link, ring)| {
@@ -612,6 +636,7 @@ impl<W: Word> Lanes<W> {
         State {
             at: u64::from(self.high.get(lane)) << 32 | u64::from(now),
             turn: self.turn.get(lane),
+            dealt: self.dealt.iter().map(|dealt| dealt.get(lane)).collect(),
             sources: sources.collect(),
             cores: cores.collect(),
             links: links.collect(),
@@ -625,6 +650,7 @@ impl<W: Word> Lanes<W> {
         self.end.set(lane, now);
         self.high.set(lane, high(state.at));
         self.turn.set(lane, state.turn);
+        self.dealt.iter_mut().zip(&state.dealt).for_each(|(dealt, &from)| dealt.set(lane, from));
         for (number, (source, from)) in self.sources.iter_mut().zip(&state.sources).enumerate() {
             source.next.set(lane, now.wrapping_add(from.next));
             source.fine.set(lane, from.fine);
@@ -656,6 +682,10 @@ impl<W: Word> Lanes<W> {
             for (place, &(age, kind)) in from.frames.iter().enumerate() {
                 self.came[at(ring, place)] = now.wrapping_sub(age);
                 self.kinds[at(ring, place)] = kind;
+            }
+            for (place, &(since, waited)) in from.passed.iter().enumerate() {
+                self.reached[at(ring, place)] = now.wrapping_sub(since);
+                self.waited[at(ring, place)] = waited;
             }
         }
         for ((link, ring), from) in self.links.iter_mut().zip(&program.links).zip(&state.links) {

@@ -5,7 +5,7 @@
 use crate::draw::{UNIT_BITS, exponential, scaled, threefry};
 use crate::pace::Pace;
 use crate::router::{
-    COARSE_BITS, EVEN_CELL_BITS, FINE_BITS, InterruptionProgram, NUMBER_BITS, PollProgram, Program, Ring,
+    COARSE_BITS, EVEN_CELL_BITS, FINE_BITS, InterruptionProgram, NO_NEXT, NUMBER_BITS, PollProgram, Program, Ring,
     SourceProgram, TICK_BITS, TimeProgram,
 };
 use crate::state::{BINS, CoreLanes, Lanes, SourceLanes, bin, phase};
@@ -65,6 +65,18 @@ struct Event<W> {
     kind: W,
     /// 256ths of a tick after the instant at which it comes; [`BY_CHANCE`] where nobody knows.
     part: W,
+    /// When it came to the router, and for how many ticks it has waited at other cores.
+    entered: W,
+    waited: W,
+}
+
+/// Frames whose service has ended in the lanes of a mask.
+struct Served<W> {
+    ends: W,
+    /// When they came to the router, and for how many ticks they have waited since.
+    entered: W,
+    waited: W,
+    kind: W,
 }
 
 /// What a lane's core that polls does.
@@ -121,12 +133,48 @@ impl<W: Word> Lanes<W> {
         if !event.active.any() {
             return false;
         }
-        match &program.polls {
-            None => self.serve(program, &event),
-            Some(polls) => self.serve_polls(program, polls, &event),
+        let served = self.serve_any(program, &event);
+        if program.next_of.is_empty() {
+            self.send(program, &served);
+        } else {
+            self.pass(program, &served);
         }
         self.draw_arrivals(program, &event);
         true
+    }
+
+    #[inline(always)]
+    fn serve_any(&mut self, program: &Program, event: &Event<W>) -> Served<W> {
+        match &program.polls {
+            None => self.serve(program, event),
+            Some(polls) => self.serve_polls(program, polls, event),
+        }
+    }
+
+    /// Passes frames whose service has ended to their next cores, or to their links.
+    #[inline(always)]
+    fn pass(&mut self, program: &Program, served: &Served<W>) {
+        let next = served.kind.look_up(&program.next_of);
+        let passes = served.ends.and(next.equals(W::all(NO_NEXT)).not());
+        let dealer = served.kind.look_up(&program.dealer_of);
+        let &Served { ends, entered, waited, kind } = served;
+        self.send(program, &Served { ends: ends.and(passes.not()), entered, waited, kind });
+        if !passes.any() {
+            return;
+        }
+        let mut kind = passes.and(next);
+        for (number, &kinds) in program.dealers.iter().enumerate() {
+            let deals = passes.and(dealer.equals(W::all(number as u32)));
+            let turn = self.dealt[number];
+            kind = kind.plus(deals.and(turn));
+            let next = turn.count(deals);
+            self.dealt[number] = next.below(W::all(kinds)).and(next);
+        }
+        let core = kind.look_up(&program.core_of);
+        let none = W::all(0);
+        let event =
+            Event { active: passes, comes: passes, ends: none, source: none, core, kind, part: none, entered, waited };
+        self.serve_any(program, &event);
     }
 
     /// The earliest of what is due; at one instant services end first.
@@ -167,7 +215,8 @@ impl<W: Word> Lanes<W> {
         if let [_, _, ..] = program.cores.as_slice() {
             core = comes.choose(kind.look_up(&program.core_of), core);
         }
-        Event { active, comes: comes.and(active), ends: active.and(comes.not()), source, core, kind, part }
+        let (comes, ends) = (comes.and(active), active.and(comes.not()));
+        Event { active, comes, ends, source, core, kind, part, entered: self.now, waited: W::all(0) }
     }
 
     /// The state of each lane's core.
@@ -197,9 +246,24 @@ impl<W: Word> Lanes<W> {
         base.plus(number.and(mask)).times(W::all(W::LANES as u32)).plus(self.number)
     }
 
+    /// Puts the frame that comes into the place after the last, which is free, so whatever happens; returns when the first
+    /// came to the router and to its core, and for how many ticks it had waited before.
+    #[inline(always)]
+    fn put_in_ring(&mut self, program: &Program, event: &Event<W>, station: &Station<W>) -> [W; 3] {
+        let came = station.first.look_up(&self.came);
+        event.entered.put(&mut self.came, station.tail);
+        if program.next_of.is_empty() {
+            return [came, came, W::all(0)];
+        }
+        let (reached, waited) = (station.first.look_up(&self.reached), station.first.look_up(&self.waited));
+        self.now.put(&mut self.reached, station.tail);
+        event.waited.put(&mut self.waited, station.tail);
+        [came, reached, waited]
+    }
+
     /// Ends a service or takes in a frame, and begins a service where there is something to do.
     #[inline(always)]
-    fn serve(&mut self, program: &Program, event: &Event<W>) {
+    fn serve(&mut self, program: &Program, event: &Event<W>) -> Served<W> {
         let station = self.station(program, event);
         let taken = event.comes.and(station.room.below(station.frames).not());
         let left = station.frames.count(taken).uncount(event.ends);
@@ -207,9 +271,7 @@ impl<W: Word> Lanes<W> {
         let rests = event.ends.and(left.is_zero());
         let starts = wakes.or(event.ends.and(rests.not()));
         self.busy = self.busy.count(wakes).uncount(rests);
-        let came = station.first.look_up(&self.came);
-        // The place after the last is free, so it may be written whatever happens.
-        self.now.put(&mut self.came, station.tail);
+        let [came, reached, waited] = self.put_in_ring(program, event, &station);
         let (mut leaving, mut begins) = (W::all(0), W::all(0));
         if let [_, _, ..] = program.core_of.as_slice() {
             leaving = station.first.look_up(&self.kinds);
@@ -228,15 +290,16 @@ impl<W: Word> Lanes<W> {
             core.done = starts_here.choose(done, core.done);
             self.counts.busy[number].add(service, starts_here);
             self.counts.lost[number].count(is_here.and(lost));
-            self.counts.waited_at_core[number].add(station.began.minus(came), is_here.and(event.ends));
+            self.counts.waited_at_core[number].add(station.began.minus(reached), is_here.and(event.ends));
         }
-        self.note_loss(lost, self.now, self.high);
-        self.send(program, event.ends, came, station.began, leaving);
+        self.note_loss(lost, event.entered, self.high.uncount(self.now.below(event.entered)));
+        let waited = waited.plus(station.began.minus(reached));
+        Served { ends: event.ends, entered: came, waited, kind: leaving }
     }
 
     /// The same for cores that poll.
     #[inline(always)]
-    fn serve_polls(&mut self, program: &Program, polls: &PollProgram, event: &Event<W>) {
+    fn serve_polls(&mut self, program: &Program, polls: &PollProgram, event: &Event<W>) -> Served<W> {
         let station = self.station(program, event);
         let poll = self.poll_state(event);
         let none = W::all(0);
@@ -271,8 +334,7 @@ impl<W: Word> Lanes<W> {
         let rests = over.and(waits.not()).and(stays.not()).or(gave_up);
         let (worked_before, works_now) = (served.or(worked), starts.or(works));
         self.busy = self.busy.count(works_now.and(worked_before.not())).uncount(worked_before.and(works_now.not()));
-        let came = station.first.look_up(&self.came);
-        self.now.put(&mut self.came, station.tail);
+        let [came, reached, waited] = self.put_in_ring(program, event, &station);
         let (mut leaving, mut begins) = (none, none);
         if let [_, _, ..] = program.core_of.as_slice() {
             leaving = station.first.look_up(&self.kinds);
@@ -332,10 +394,11 @@ impl<W: Word> Lanes<W> {
             if lingers {
                 self.counts.spun[number].add(spun, here(found.or(gave_up)));
             }
-            self.counts.waited_at_core[number].add(station.began.minus(came), here(served));
+            self.counts.waited_at_core[number].add(station.began.minus(reached), here(served));
         }
-        self.note_loss(lost, self.now, self.high);
-        self.send(program, served, came, station.began, leaving);
+        self.note_loss(lost, event.entered, self.high.uncount(self.now.below(event.entered)));
+        let waited = waited.plus(station.began.minus(reached));
+        Served { ends: served, entered: came, waited, kind: leaving }
     }
 
     /// What each lane's core does.
@@ -463,7 +526,8 @@ impl<W: Word> Lanes<W> {
 
     /// Passes frames whose service has ended to their links, and counts them.
     #[inline(always)]
-    fn send(&mut self, program: &Program, ends: W, came: W, began: W, kind: W) {
+    fn send(&mut self, program: &Program, served: &Served<W>) {
+        let &Served { ends, entered: came, waited, kind } = served;
         let (mut start, mut leaves, mut lost_here) = (self.now, ends, W::all(0));
         if !self.links.is_empty() {
             let link = kind.look_up(&program.link_of);
@@ -496,7 +560,7 @@ impl<W: Word> Lanes<W> {
             self.note_loss(lost_here, came, self.high.uncount(self.now.below(came)));
         }
         let latency = start.minus(came);
-        let waited = began.minus(came).plus(start.minus(self.now));
+        let waited = waited.plus(start.minus(self.now));
         let counts = &mut self.counts;
         counts.forwarded.count(leaves);
         let bytes = match program.bytes_of.as_slice() {

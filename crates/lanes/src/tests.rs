@@ -9,8 +9,8 @@ use crate::draw::{exponential, scaled, threefry};
 use crate::law::Law;
 use crate::pace::Pace;
 use crate::router::{
-    Arrivals as Pattern, Core, Interruptions, Interrupts, Kind, Link, NO_LINK, NUMBER_BITS, Polls, Program, RandomTime,
-    Router, Sleep, Source, TICK_BITS, TimeProgram,
+    Arrivals as Pattern, Core, Interruptions, Interrupts, Kind, Link, NO_DEALER, NO_LINK, NO_NEXT, NUMBER_BITS, Next,
+    Polls, Program, RandomTime, Router, Sleep, Source, TICK_BITS, TimeProgram,
 };
 use crate::segments::{Cut, Outcome, run};
 use crate::state::{CoreState, Histograms, LinkState, SourceState, State, Tally, bin};
@@ -23,6 +23,15 @@ struct Frame {
     kind: usize,
     /// 256ths of a tick after that, where gaps are equal.
     part: Option<u32>,
+    /// When it came to its core, and for how long it waited before.
+    reached: u64,
+    waited: u64,
+}
+
+impl Frame {
+    fn at(came: u64, kind: usize, part: Option<u32>) -> Self {
+        Self { came, kind, part, reached: came, waited: 0 }
+    }
 }
 
 /// The frames of a source, cell by cell, spaced by the wire.
@@ -44,7 +53,7 @@ struct Arrivals<'a> {
 
 impl<'a> Arrivals<'a> {
     fn new(program: &'a Program, source: usize) -> Self {
-        let next = Frame { came: 0, kind: 0, part: None };
+        let next = Frame::at(0, 0, None);
         let mut arrivals =
             Self { program, source, cell: 0, begin: 0, number: 0, ideal: 0, count: 0, rest: 0, last_fine: None, next };
         arrivals.draw();
@@ -100,13 +109,13 @@ impl<'a> Arrivals<'a> {
     fn space(&mut self, kind: usize) {
         if !self.program.sources[self.source].is_spaced {
             let is_even = matches!(self.program.sources[self.source].pace, Pace::Even { .. });
-            self.next = Frame { came: self.ideal, kind, part: is_even.then_some(self.rest >> 24) };
+            self.next = Frame::at(self.ideal, kind, is_even.then_some(self.rest >> 24));
             return;
         }
         let earliest = self.last_fine.map_or(0, |last| last + u64::from(self.program.wire_of[kind]));
         let fine = if earliest >> 8 >= self.ideal { earliest } else { self.ideal << 8 };
         self.last_fine = Some(fine);
-        self.next = Frame { came: fine >> 8, kind, part: None };
+        self.next = Frame::at(fine >> 8, kind, None);
     }
 
     fn take(&mut self) -> Frame {
@@ -170,8 +179,9 @@ struct Plain<'a> {
     sources: Vec<Arrivals<'a>>,
     cores: Vec<Station>,
     links: Vec<Out>,
-    /// Frames that were dealt.
+    /// Frames that were dealt, and those that each dealer between cores dealt.
     dealt: usize,
+    dealers: Vec<u32>,
     tally: Tally,
     histograms: Histograms,
 }
@@ -186,6 +196,7 @@ impl<'a> Plain<'a> {
             cores: (0..cores).map(|_| Station::default()).collect(),
             links: (0..links).map(|_| Out::default()).collect(),
             dealt: 0,
+            dealers: vec![0; program.dealers.len()],
             tally: Tally {
                 offered: zeros(sources),
                 offered_bytes: zeros(sources),
@@ -287,6 +298,11 @@ impl<'a> Plain<'a> {
         self.tally.offered_bytes[source] += u64::from(self.program.bytes_of[frame.kind]);
         frame.kind += self.dealt % self.program.turns as usize;
         self.dealt += 1;
+        self.reach(frame, frame.came);
+    }
+
+    /// A frame comes to its core.
+    fn reach(&mut self, frame: Frame, at: u64) {
         let number = self.program.core_of[frame.kind] as usize;
         let core = &mut self.cores[number];
         let room = self.program.cores[number].room as usize;
@@ -299,13 +315,13 @@ impl<'a> Plain<'a> {
         core.queue.push_back(frame);
         match core.does {
             Does::Nothing if self.program.polls.as_ref().is_some_and(|polls| polls.interrupts) => {
-                self.raise(number, frame.came, true);
+                self.raise(number, at, true);
             }
-            Does::Nothing => self.ask(number, frame.came, true),
+            Does::Nothing => self.ask(number, at, true),
             Does::Lingers => {
-                let left = core.done - frame.came;
+                let left = core.done - at;
                 self.tally.spun_ticks[number] += u64::from(self.polls().linger) - left;
-                self.poll(number, frame.came, 0, true);
+                self.poll(number, at, 0, true);
             }
             _ => {}
         }
@@ -420,7 +436,20 @@ impl<'a> Plain<'a> {
             self.poll(number, at, 0, false);
         }
         let mut first_bit = at;
-        self.tally.waited_at_core_ticks[number] += began - frame.came;
+        self.tally.waited_at_core_ticks[number] += began - frame.reached;
+        let waited = frame.waited + began - frame.reached;
+        let next = self.program.next_of.get(frame.kind).copied().unwrap_or(NO_NEXT);
+        if next != NO_NEXT {
+            let dealer = self.program.dealer_of[frame.kind];
+            let mut kind = next;
+            if dealer != NO_DEALER {
+                let dealt = &mut self.dealers[dealer as usize];
+                kind += *dealt;
+                *dealt = (*dealt + 1) % self.program.dealers[dealer as usize];
+            }
+            self.reach(Frame { kind: kind as usize, part: Some(0), reached: at, waited, ..frame }, at);
+            return;
+        }
         if self.program.link_of[frame.kind] != NO_LINK {
             let number = self.program.link_of[frame.kind] as usize;
             let (link, room) = (&mut self.links[number], self.program.links[number].room as usize);
@@ -439,7 +468,7 @@ impl<'a> Plain<'a> {
             self.tally.waited_at_link_ticks[number] += first_bit - at;
             link.free = begins + u64::from(self.program.transmission_of[frame.kind]);
         }
-        let (latency, waited) = (first_bit - frame.came, began - frame.came + first_bit - at);
+        let (latency, waited) = (first_bit - frame.came, waited + first_bit - at);
         self.tally.forwarded += 1;
         self.tally.forwarded_bytes += u64::from(self.program.bytes_of[frame.kind]);
         self.tally.latency_ticks += latency;
@@ -467,6 +496,10 @@ impl<'a> Plain<'a> {
                 frames: (core.taken.iter().chain(&core.queue))
                     .map(|frame| ((at - frame.came) as u32, frame.kind as u32))
                     .collect(),
+                passed: (core.taken.iter().chain(&core.queue))
+                    .filter(|_| !self.program.next_of.is_empty())
+                    .map(|frame| ((at - frame.reached) as u32, frame.waited as u32))
+                    .collect(),
             }
         };
         let link = |link: &Out| {
@@ -480,6 +513,7 @@ impl<'a> Plain<'a> {
         State {
             at,
             turn: (self.dealt % self.program.turns as usize) as u32,
+            dealt: self.dealers.clone(),
             sources: self.sources.iter().map(|source| source.state(at)).collect(),
             cores: self.cores.iter().map(core).collect(),
             links: self.links.iter().map(link).collect(),
@@ -566,25 +600,34 @@ fn interruptions() -> impl Strategy<Value = Option<Interruptions>> {
 }
 
 fn router() -> impl Strategy<Value = Router> {
-    let rest = (sleep(), interruptions(), 1..=3_usize);
+    let rest = (sleep(), interruptions(), (1..=3_usize, 0..=4_usize));
     let shape = (1..=5_usize, 0..=3_usize, 1..=3_usize, 3..=6_usize, law(), any::<bool>(), polls(), rest);
-    shape.prop_flat_map(|(cores, links, sources, kinds, law, slows, polls, (sleep, interruptions, turns))| {
+    shape.prop_flat_map(|(cores, links, sources, kinds, law, slows, polls, (sleep, interruptions, (turns, later)))| {
         let kind = (64..1518_u32, 0..cores, 0..=links, 0.5e6..2e6_f64, 0.0..1.0_f64, 0.0..0.6_f64).prop_map(
             move |(bytes, core, link, work_ps, wire, transmission)| Kind {
                 bytes,
                 wire_ps: wire * work_ps,
                 core,
                 work_ps,
+                next: None,
                 link: link.checked_sub(1),
                 transmission_ps: transmission * work_ps,
             },
         );
-        let kinds = prop::collection::vec(kind, kinds);
+        let kinds = prop::collection::vec(kind, kinds + later);
+        let ways = prop::collection::vec((0..8_usize, any::<bool>()), 12);
         let least = u32::from(polls.is_some());
         let queues = (prop::collection::vec(least..40_u32, cores), prop::collection::vec(0..20_u32, links));
         let rates = prop::collection::vec((0.05e6..1.5e6_f64, 0..4_usize), sources);
         let sleep = if polls.is_some() { sleep } else { vec![] };
-        (kinds, queues, rates).prop_map(move |(mut kinds, (queues, rings), rates)| {
+        (kinds, queues, rates, ways).prop_map(move |(mut kinds, (queues, rings), rates, ways)| {
+            // Some go on as kinds behind them, dealt to two of these or not.
+            let (from, count) = (kinds.len() - later, kinds.len());
+            for (number, (way, is_dealt)) in (0..count).zip(ways) {
+                let kind = from.max(number + 1) + way;
+                let dealer = (is_dealt && kind + 2 <= count).then_some(0);
+                kinds[number].next = (kind < count).then_some(Next { kind, dealer });
+            }
             // Kinds that frames are dealt to are alike on the wire, which carries what is offered.
             let fastest_pps = rates.iter().map(|rate| rate.0).fold(0.0, f64::max);
             for kind in &mut kinds {
@@ -593,7 +636,7 @@ fn router() -> impl Strategy<Value = Router> {
                     (kind.wire_ps, kind.bytes) = (0.1e6, 64);
                 }
             }
-            let entries = kinds.len() + 1 - turns;
+            let entries = from + 1 - turns;
             let all: Vec<(usize, f64)> = (0..entries).map(|kind| (kind, 1.0 + kind as f64)).collect();
             let source = |&(rate_pps, way): &(f64, usize)| {
                 let even = Pattern::Even { phase: rate_pps / 1.5e6 };
@@ -617,6 +660,7 @@ fn router() -> impl Strategy<Value = Router> {
                 sleep: sleep.clone(),
                 interruptions: interruptions.clone(),
                 contention: if slows { vec![1.0, 1.1, 1.3] } else { vec![] },
+                dealers: vec![2],
                 kinds,
             }
         })
@@ -666,7 +710,7 @@ fn a_trajectory_goes_on_from_a_state_that_was_kept() {
 }
 
 fn one_queue(load: f64, queue: u32, law: Law) -> Program {
-    let kind = Kind { bytes: 64, wire_ps: 0.0, core: 0, work_ps: 1e6, link: None, transmission_ps: 0.0 };
+    let kind = Kind { bytes: 64, wire_ps: 0.0, core: 0, work_ps: 1e6, next: None, link: None, transmission_ps: 0.0 };
     let router = Router {
         tick_ps: Router::usual_tick_ps(&[kind]),
         sources: vec![Source {
@@ -684,6 +728,7 @@ fn one_queue(load: f64, queue: u32, law: Law) -> Program {
         interruptions: None,
         contention: vec![],
         links: vec![],
+        dealers: vec![],
     };
     Program::new(&router, 3, 0).expect("it fits")
 }
@@ -727,8 +772,17 @@ fn a_clock_that_wraps_changes_nothing() {
 
 #[test]
 fn every_field_of_a_state_opens_a_seam() {
-    let kinds =
-        [0, 1].map(|core| Kind { bytes: 64, wire_ps: 3e5, core, work_ps: 1e6, link: Some(0), transmission_ps: 7.77e5 });
+    // The second goes on to the first core, as the third and the fourth in turn.
+    let next = Some(Next { kind: 2, dealer: Some(0) });
+    let kinds = [(0, None), (1, next), (0, None), (0, None)].map(|(core, next)| Kind {
+        bytes: 64,
+        wire_ps: 3e5,
+        core,
+        work_ps: 1e6,
+        next,
+        link: Some(0),
+        transmission_ps: 1.333e6,
+    });
     let router = Router {
         tick_ps: Router::usual_tick_ps(&kinds),
         sources: vec![Source {
@@ -745,14 +799,18 @@ fn every_field_of_a_state_opens_a_seam() {
         interruptions: None,
         contention: vec![1.0, 1.2],
         links: vec![Link { queue: 10 }],
+        dealers: vec![2],
         kinds: kinds.to_vec(),
     };
     let program = Program::new(&router, 1, 0).expect("it fits");
     let state = lanes(&program, &cut(4, 1_000_000, 1, Vectors::Plain)).end;
     assert!(state.links[0].starts.len() > 1 && state.cores[0].frames.len() > 1, "{state:?}");
-    let changes: [fn(&mut State); 23] = [
+    let changes: [fn(&mut State); 26] = [
         |state| state.at += 1,
         |state| state.turn += 1,
+        |state| state.dealt[0] ^= 1,
+        |state| state.cores[0].passed[0].0 += 1,
+        |state| state.cores[0].passed[0].1 += 1,
         |state| state.sources[0].rest += 1,
         |state| state.sources[0].place += 1,
         |state| state.sources[0].next += 1,
@@ -810,7 +868,7 @@ fn a_queue_loses_what_theory_says() {
 #[test]
 fn a_core_whose_frames_come_with_the_windows_sleeps_between_them() {
     // A frame each 100 us, 2 us to wake up, 1 us of service; windows of 100 us, and of 30.
-    let kind = Kind { bytes: 64, wire_ps: 0.0, core: 0, work_ps: 1e6, link: None, transmission_ps: 0.0 };
+    let kind = Kind { bytes: 64, wire_ps: 0.0, core: 0, work_ps: 1e6, next: None, link: None, transmission_ps: 0.0 };
     let router = Router {
         tick_ps: Router::usual_tick_ps(&[kind]),
         sources: vec![Source {
@@ -828,6 +886,7 @@ fn a_core_whose_frames_come_with_the_windows_sleeps_between_them() {
         interruptions: None,
         contention: vec![],
         links: vec![],
+        dealers: vec![],
     };
     let program = Program::new(&router, 1, 0).expect("it fits");
     for ticks in [100_000, 30_000] {

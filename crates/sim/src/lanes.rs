@@ -1,8 +1,9 @@
 //! A trial in lanes: whether a model is of their kind, the router in their terms, and their counts as a record.
 //!
 //! Lanes run routers whose frames find a core by their flow, wait in that core's own ring, are served one by one or poll by
-//! poll, and leave by a link or at once; a core that runs frames to completion is one server (`chains`). They draw by a rule of their own (`routecast_lanes::draw`), so one seed gives another
-//! trajectory there than by recursion or events.
+//! poll, go on to another such core, and leave by a link or at once; a core that runs frames to completion is one server
+//! (`chains`). They draw by a rule of their own (`routecast_lanes::draw`), so one seed gives another trajectory there than
+//! by recursion or events.
 
 mod arrivals;
 mod book;
@@ -17,7 +18,7 @@ use routecast_lanes::segments::Cut;
 use routecast_lanes::state::State;
 use routecast_lanes::vectors::Vectors;
 
-use self::arrivals::{Dealt, Share, arrivals_of, kind_of, order_of};
+use self::arrivals::{Dealt, Share, Ways, arrivals_of, order_of};
 use self::chains::Chain;
 use self::cores::{check_core, contention, interruptions_of, law_of, polls_of, sleep_of, speed_of};
 use crate::error::SimError;
@@ -136,8 +137,8 @@ impl Model {
         if run.per_flow {
             return Err("frames are counted by flow".into());
         }
-        let mut tasks: Vec<usize> = Vec::new();
-        let mut ports: Vec<usize> = Vec::new();
+        let empty = || Vec::<usize>::new();
+        let mut ways = Ways { scenario, graph, tasks: empty(), ports: empty(), dealers: empty(), later: Vec::new() };
         // Frames alike, and what they are at each core that they may be dealt to.
         let mut alike: Vec<Vec<Kind>> = Vec::new();
         let mut ordered = Vec::new();
@@ -152,9 +153,7 @@ impl Model {
                 let mut shares: Vec<(usize, f64)> = Vec::new();
                 for Share { flow, bytes, weight } in place {
                     for (cores, part) in dealt.cores(graph, flow)? {
-                        let kind = |&core: &u32| {
-                            kind_of(scenario, graph, source.port, (flow, bytes), core, (&mut tasks, &mut ports))
-                        };
+                        let kind = |&core: &u32| ways.kind_of(source.port, (flow, bytes), core);
                         let kinds = cores.iter().map(kind).collect::<Result<Vec<_>, _>>()?;
                         let number = alike.iter().position(|known| *known == kinds).unwrap_or(alike.len());
                         if number == alike.len() {
@@ -170,7 +169,13 @@ impl Model {
             }
             ordered.push((source, kinds));
         }
-        let mut kinds = alike.concat();
+        let Ways { tasks, ports, dealers, later, .. } = ways;
+        let first = alike.concat();
+        let behind = first.len();
+        let mut kinds = [first, later].concat();
+        for next in kinds.iter_mut().filter_map(|kind| kind.next.as_mut()) {
+            next.kind += behind;
+        }
         let trial_ticks = run.duration_ps as f64 / Router::usual_tick_ps(&kinds);
         let sources = ordered.into_iter().map(|(source, order)| arrivals_of(source, &kinds, order, trial_ticks));
         let sources = sources.collect::<Result<Vec<_>, _>>()?;
@@ -198,6 +203,7 @@ impl Model {
             sleep,
             interruptions: interruptions_of(scenario, &tasks)?,
             contention: factor,
+            dealers: dealers.iter().map(|&dealer| model.tasks[dealer].route.to.len()).collect(),
             sources,
             kinds,
         };
@@ -255,7 +261,8 @@ fn forgotten_services(router: &Router) -> f64 {
     let relaxation = stages(router)
         .flat_map(|router| (0..router.cores.len()).map(move |core| of_core(&router, core)).collect::<Vec<_>>())
         .fold(0.0, f64::max);
-    2.0 * relaxation + 4.0 * room + 2000.0
+    // One core after the other forgets how it began.
+    (2.0 * relaxation + 4.0 * room + 2000.0) * router.cores_in_turn().unwrap_or(1) as f64
 }
 
 /// The router at the loads that its sources have one after the other.
@@ -272,14 +279,20 @@ fn stages(router: &Router) -> impl Iterator<Item = Router> {
     })
 }
 
+/// Picoseconds of a core's work for a frame of a kind and for what it is at the cores after its own.
+fn work_at(router: &Router, core: usize, kind: usize) -> f64 {
+    let own = if router.kinds[kind].core == core { router.kinds[kind].work_ps } else { 0.0 };
+    let after = router.after(kind);
+    let dealt = after.len().max(1) as f64;
+    own + after.map(|next| work_at(router, core, next)).sum::<f64>() / dealt
+}
+
 /// Work that is offered to a core, over its time, with one core at work.
 fn load_of(router: &Router, core: usize) -> f64 {
-    let kind = |number: usize| &router.kinds[number];
     let of_place = |place: &Vec<(usize, f64)>| -> f64 {
         let total: f64 = place.iter().map(|share| share.1).sum();
-        let here = place.iter().flat_map(|share| (0..router.turns).map(move |turn| (share.0 + turn, share.1)));
-        let here = here.filter(|share| kind(share.0).core == core);
-        here.map(|share| share.1 / total * kind(share.0).work_ps).sum::<f64>() / router.turns as f64
+        let kinds = place.iter().flat_map(|share| (0..router.turns).map(move |turn| (share.0 + turn, share.1)));
+        kinds.map(|share| share.1 / total * work_at(router, core, share.0)).sum::<f64>() / router.turns as f64
     };
     let of_source = |source: &Source| -> f64 {
         let mean_ps = source.kinds.iter().map(of_place).sum::<f64>() / source.kinds.len() as f64;

@@ -155,7 +155,7 @@ fn check_pools(scenario: &Scenario, planes: &[Plane], grouped: &[Option<u32>]) -
 }
 
 /// Whether a task unit has no work and no needs (the distributor of Meyer et al. 2014, Fig. 7).
-fn is_passthrough(task: &Task, sources_only: bool) -> bool {
+pub(crate) fn is_passthrough(task: &Task, sources_only: bool) -> bool {
     task.needs.is_empty()
         && task.per_frame_ps == 0.0
         && task.per_byte_ps == 0.0

@@ -1,10 +1,10 @@
 //! Frames in the terms of lanes: in what order they come, how they find a core, and what they are there.
 
-use routecast_lanes::router::{Arrivals, Kind, Source};
+use routecast_lanes::router::{Arrivals, Kind, Next as OnTo, Source};
 
 use super::cores::{least_work_ps, work_ps};
 use crate::graph::{EXIT, Graph, Next};
-use crate::planes::Plane;
+use crate::planes::{Plane, is_passthrough};
 use crate::scenario::{Load, Process, RouteKind, Scenario, Target};
 use crate::source::WIRE_OVERHEAD_BYTES;
 use crate::time::PS_PER_S;
@@ -149,40 +149,74 @@ impl Dealt {
     }
 }
 
-/// The kind of a flow's frames of a size that come by a port and go to a node.
-pub(super) fn kind_of(
-    scenario: &Scenario,
-    graph: &Graph,
-    port: usize,
-    (flow, bytes): (u32, u32),
-    node: u32,
-    (tasks, ports): (&mut Vec<usize>, &mut Vec<usize>),
-) -> Result<Kind, String> {
-    let model = &scenario.model;
-    let node = node as usize;
-    if node >= graph.tasks {
-        return Err("frames go to a port without a core".into());
+/// What kinds of frames rest on, and the lists that they fill.
+pub(super) struct Ways<'a> {
+    pub scenario: &'a Scenario,
+    pub graph: &'a Graph,
+    /// Task units that are cores, ports that are links, and task units that deal frames between cores.
+    pub tasks: Vec<usize>,
+    pub ports: Vec<usize>,
+    pub dealers: Vec<usize>,
+    /// What frames are behind their first core; ways lead to places of this list.
+    pub later: Vec<Kind>,
+}
+
+impl Ways<'_> {
+    /// The kind of a flow's frames of a size that come by a port and go to a node.
+    pub(super) fn kind_of(&mut self, port: usize, (flow, bytes): (u32, u32), node: u32) -> Result<Kind, String> {
+        let model = &self.scenario.model;
+        let node = node as usize;
+        if node >= self.graph.tasks {
+            return Err("frames go to a port without a core".into());
+        }
+        let core = number_of(&mut self.tasks, node);
+        let next = match self.graph.next_of(node) {
+            Next::Fixed(next) => *next,
+            Next::ByFlow(table) => table[flow as usize],
+            Next::Dynamic => {
+                return Err("frames find their next core in turn or at random from a core itself".into());
+            }
+        };
+        let on_wire = f64::from(bytes + WIRE_OVERHEAD_BYTES) * 8.0 * PS_PER_S;
+        let link = (next != EXIT).then(|| (next as usize).checked_sub(self.graph.tasks)).flatten();
+        let link = link.map(|port| (port, on_wire / model.ports[port].link_bps));
+        // A link that sends within nothing of a tick is no queue.
+        let negligible_ps = least_work_ps(self.scenario) / 1e6;
+        let link = link.filter(|&(_, sends_ps)| sends_ps > negligible_ps);
+        let goes_on = next != EXIT && (next as usize) < self.graph.tasks;
+        let next = if goes_on { Some(self.next_of(port, (flow, bytes), next)?) } else { None };
+        Ok(Kind {
+            bytes,
+            wire_ps: on_wire / model.ports[port].link_bps,
+            core,
+            work_ps: work_ps(self.scenario, &model.tasks[node], bytes),
+            next,
+            link: link.map(|(port, _)| number_of(&mut self.ports, port)),
+            transmission_ps: link.map_or(0.0, |(_, sends_ps)| sends_ps),
+        })
     }
-    let link = match graph.next_of(node) {
-        Next::Fixed(EXIT) => None,
-        Next::Fixed(next) => Some(*next as usize),
-        Next::ByFlow(table) => Some(table[flow as usize] as usize).filter(|&next| next as u32 != EXIT),
-        Next::Dynamic => return Err("frames leave in turn or at random".into()),
-    };
-    let link = link.map(|next| next.checked_sub(graph.tasks).ok_or("a frame needs two cores in turn"));
-    let on_wire = f64::from(bytes + WIRE_OVERHEAD_BYTES) * 8.0 * PS_PER_S;
-    let link = link.transpose()?.map(|port| (port, on_wire / model.ports[port].link_bps));
-    // A link that sends within nothing of a tick is no queue.
-    let negligible_ps = least_work_ps(scenario) / 1e6;
-    let link = link.filter(|&(_, sends_ps)| sends_ps > negligible_ps);
-    Ok(Kind {
-        bytes,
-        wire_ps: on_wire / model.ports[port].link_bps,
-        core: number_of(tasks, node),
-        work_ps: work_ps(scenario, &model.tasks[node], bytes),
-        link: link.map(|(port, _)| number_of(ports, port)),
-        transmission_ps: link.map_or(0.0, |(_, sends_ps)| sends_ps),
-    })
+
+    /// What a flow's frames of a size are behind a core, at a task unit or those that it deals to in turn.
+    fn next_of(&mut self, port: usize, frames: (u32, u32), task: u32) -> Result<OnTo, String> {
+        let unit = &self.scenario.model.tasks[task as usize];
+        let (cores, dealer) = if is_passthrough(unit, true) && unit.copies.is_empty() {
+            let core = |target: &Target| match target {
+                Target::Task(next) if !is_passthrough(&self.scenario.model.tasks[*next], true) => Ok(*next as u32),
+                _ => Err("frames are dealt to something else than cores".to_owned()),
+            };
+            let cores = unit.route.to.iter().map(core).collect::<Result<Vec<_>, _>>()?;
+            (cores, Some(number_of(&mut self.dealers, task as usize)))
+        } else {
+            (vec![task], None)
+        };
+        let kinds = cores.iter().map(|&core| self.kind_of(port, frames, core)).collect::<Result<Vec<_>, _>>()?;
+        let known = self.later.windows(kinds.len()).position(|known| *known == kinds[..]);
+        let kind = known.unwrap_or_else(|| {
+            self.later.extend(&kinds);
+            self.later.len() - kinds.len()
+        });
+        Ok(OnTo { kind, dealer })
+    }
 }
 
 /// The place of a node in a list, to which it is added if it is not there.
