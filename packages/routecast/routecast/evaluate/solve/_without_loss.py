@@ -17,7 +17,8 @@ __all__ = ["Throughput", "throughput_of"]
 
 _NO_LOSS_RATIO, _MAX_CHANCE_RATIO = 1e-4, 1e-3
 """Loss that counts as none, and the greatest bound of a loss by chance."""
-_STEPS = 9
+_HALVINGS, _REFINEMENTS = 13, 8
+"""Below a ten thousandth of the greatest rate none is looked for."""
 _GAP_RATIO = 1.1
 """A rate is the greatest, and not a least one, if frames are lost for sure at this multiple of it."""
 _BELOW_OVERLOAD = 1.0 - 1e-6
@@ -70,7 +71,11 @@ def throughput_of(model: RouterModel, load: OfferedLoad) -> Throughput:
     low, high = 0.0, most_pps * _BELOW_OVERLOAD
     if loses(high) is False:
         return Throughput(rate_pps=most_pps, overloads_nothing_pps=most_pps)
-    low, high = halved(lambda rate_pps: loses(rate_pps) is False, low, high, _STEPS)
+    for _ in range(_HALVINGS):
+        if loses(0.5 * high) is False:
+            low, high = halved(lambda rate_pps: loses(rate_pps) is False, 0.5 * high, high, _REFINEMENTS)
+            break
+        high *= 0.5
     above_pps = _GAP_RATIO * low
     if low > 0.0 and (above_pps > most_pps or loses(above_pps)):
         return Throughput(rate_pps=low, overloads_nothing_pps=most_pps)
