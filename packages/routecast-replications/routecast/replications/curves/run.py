@@ -313,7 +313,7 @@ def answer(run: StudyRun[CurveStudy], *, workers: int | None = None) -> CurveRes
         figures = simulations.figures(setting)
         passed = simulations.passed(setting)
         patterns = simulations.patterned(setting)
-        omitted = leave_out(study, setting, simulations.of_curve, run.step) if study.left_out else ()
+        omitted = leave_out(study, setting, simulations.only_simulated, run.step) if study.left_out else ()
     judged, rates = statements(figures), compared(figures)
     return CurveResult(
         study=study,
@@ -353,6 +353,13 @@ class _Simulations:
         """Return the points of a curve at some loads, as parts of a step."""
         return self._points([self._task(figure, curve, load, setting) for load in offered], counts=False)
 
+    def only_simulated(
+        self, figure: FigureTable, curve: Curve, offered: Sequence[float], setting: Setting
+    ) -> list[SimulatedPoint]:
+        """Return the points of a curve at some loads without the rates of the closed form, as parts of a step."""
+        tasks = [self._task(figure, curve, load, setting, solves=False) for load in offered]
+        return self._points(tasks, counts=False)
+
     def figures(self, setting: Setting) -> tuple[FigureResult, ...]:
         """Return all points of all figures."""
         figures = self._study.figure
@@ -370,7 +377,7 @@ class _Simulations:
         """Return the share of each flow that passes, for each stated set of shares."""
         stated = [(figure, passing) for figure in self._study.figure for passing in figure.passing]
         tasks = [
-            self._task(figure, figure.named(passing.curve), passing.at, setting, by_flow=True)
+            self._task(figure, figure.named(passing.curve), passing.at, setting, by_flow=True, solves=False)
             for figure, passing in stated
         ]
         return tuple(
@@ -388,7 +395,7 @@ class _Simulations:
                 flows = pattern.model_dump(exclude={"name"})
                 traffic = (curve.traffic or figure.traffic).model_copy(update=flows)
                 offered = curve.model_copy(update={"traffic": traffic})
-                tasks.append(self._task(figure, offered, patterns.at, setting))
+                tasks.append(self._task(figure, offered, patterns.at, setting, solves=False))
         answers = iter(self._points(tasks))
         return tuple(
             PatternRates(
@@ -404,7 +411,14 @@ class _Simulations:
         return [unpacked(str(row["point"])) for row in rows]
 
     def _task(
-        self, figure: FigureTable, curve: Curve, offered_pps: float, setting: Setting, *, by_flow: bool = False
+        self,
+        figure: FigureTable,
+        curve: Curve,
+        offered_pps: float,
+        setting: Setting,
+        *,
+        by_flow: bool = False,
+        solves: bool = True,
     ) -> StudyTask:
         document = document_of(self._study, curve, setting)
         traffic = (curve.traffic or figure.traffic).model_dump(mode="json")
@@ -415,6 +429,7 @@ class _Simulations:
             "traffic": traffic,
             "offered_pps": offered_pps,
             "by_flow": by_flow,
+            "solves": solves,
         }
         key = sha256(json.dumps(conditions, sort_keys=True).encode()).hexdigest()[:32]
         subject = f'router "{curve.router}", curve "{curve.name}"'
@@ -426,6 +441,7 @@ class _Simulations:
             load_of(figure, curve, offered_pps),
             self._study.run,
             by_flow=by_flow,
+            solves=solves,
         )
         return StudyTask(
             key=key,

@@ -122,7 +122,7 @@ class SimulatedPoint:
     half_width_pps: float = field(
         "Half-width of the 95 % interval of the forwarded rate; NaN where unknown", default=math.nan
     )
-    solved_pps: float = field("The closed form's forwarded rate", default=math.nan)
+    solved_pps: float = field("The closed form's forwarded rate; NaN where it was not asked for", default=math.nan)
     busy_cores: Mapping[str, float] = field(
         "Mean cores that each thread keeps busy; a task unit without a thread counts by itself", default_factory=dict
     )
@@ -138,9 +138,16 @@ class SimulatedPoint:
 
 
 def simulate_point(
-    document: Mapping[str, Any], subject: str, folder: Path, load: OfferedLoad, run: CurveRun, *, by_flow: bool = False
+    document: Mapping[str, Any],
+    subject: str,
+    folder: Path,
+    load: OfferedLoad,
+    run: CurveRun,
+    *,
+    by_flow: bool = False,
+    solves: bool = True,
 ) -> SimulatedPoint:
-    """Simulate and solve a router document at a load.
+    """Simulate a router document at a load, and, where ``solves``, solve it in closed form.
 
     Raises RoutecastError: the router cannot be built, or refuses the load.
     """
@@ -153,7 +160,7 @@ def simulate_point(
         offered_pps=trial.offered_pps,
         forwarded_pps=trial.forwarded_pps,
         half_width_pps=(high - low) / 2.0,
-        solved_pps=Solve(model).trial(load, run.duration).forwarded_pps,
+        solved_pps=Solve(model).trial(load, run.duration).forwarded_pps if solves else math.nan,
         busy_cores=_busy_cores(model, trial),
         drops_pps=dict(trial.drops_pps),
         passes=tuple(1.0 - flow.loss_ratio for flow in trial.flows) if by_flow else (),
