@@ -107,11 +107,17 @@ class _Delays:
         self.gaps_scv = max(arrivals.interarrival_scv, 0.0) if arrivals.kind == "on_off" else 1.0
         tasks = self.graph.tasks
         self.frame_s = [self._frame_s(index) for index in range(len(tasks))]
+        self.service_scv = [task.service.squared_cv for task in tasks]
         self.feeders: list[list[int]] = [[] for _ in range(self.graph.exit + 1)]
+        self.followers: list[list[int]] = [[] for _ in tasks]
         for index, edges in enumerate(self.graph.edges):
             for node, fraction in edges:
                 if float(fluid.rates[index] @ fraction) > 0.0:
                     self.feeders[node].append(index)
+                    self.followers[index].append(node)
+        self.members = [[index for index, _ in part.members if self.rates[index] > 0.0] for part in fluid.components]
+        """Task units of each component that get frames."""
+        self.is_one_server = [self._is_one_server(part) for part in fluid.components]
         self._turn_s = [self._start_of_turn_s(index) for index in range(len(tasks))]
         self.start_s = [self._start_s(index) for index in range(len(tasks))]
         self.excess_s = [self._excess_s(index) for index in range(len(tasks))]
@@ -158,12 +164,8 @@ class _Delays:
                 at_peak = arrivals.peak_ratio * mean
                 most = min(most, at_peak + SPREAD * math.sqrt(at_peak) + _FEW)
         burst = self.bursts[node] if self.bursts is not None else SPREAD * math.sqrt(mean)
-        return min(most + burst, self._by_links(node, time_s))
-
-    def _by_links(self, node: int, time_s: float) -> float:
-        """Return the smallest frames that the links in carry in a time, of those links that bring frames to a node."""
-        pps, links = self._line_rates(node)
-        return time_s * pps + links
+        pps, links = self._lines.get(node) or self._line_rates(node)
+        return min(most + burst, time_s * pps + links)
 
     def _line_rates(self, node: int) -> tuple[float, float]:
         """Return the smallest frames a second that the links in bring to a node at most, and one frame for each link.
@@ -196,10 +198,9 @@ class _Delays:
 
     def _work_s(self, index: int, time_s: float) -> float:
         """Return a bound of the work that a task unit gets from the frames that enter in a time, s."""
-        spread_s = self.frame_s[index] * math.sqrt(
-            self.rates[index] * time_s * self.graph.tasks[index].service.squared_cv
-        )
-        return self.frames(index, time_s) * self.frame_s[index] + SPREAD * spread_s
+        frame_s = self.frame_s[index]
+        spread_s = frame_s * math.sqrt(self.rates[index] * time_s * self.service_scv[index])
+        return self.frames(index, time_s) * frame_s + SPREAD * spread_s
 
     def _find(self) -> bool:
         """Find a fixed point of all delays, from below; return whether there is one."""
@@ -230,8 +231,8 @@ class _Delays:
         urgent_s = [self._urgent_s(part) if part.number in self.in_rounds else 0.0 for part in self.fluid.components]
         stay_s = [self._stay_s(index) if self.rates[index] > 0.0 else 0.0 for index in range(len(graph.tasks))]
         for index, time_s in enumerate(stay_s):
-            for following, fraction in graph.edges[index]:
-                if following < graph.exit and float(self.fluid.rates[index] @ fraction) > 0.0:
+            for following in self.followers[index]:
+                if following < graph.exit:
                     goes_on = self._goes_on(index, following)
                     arrives_s = before_s[index] + (0.0 if goes_on else time_s)
                     before_s[following] = max(before_s[following], arrives_s)
@@ -258,7 +259,7 @@ class _Delays:
     def _urgent_s(self, part: Component) -> float:
         """Return the longest busy period of those task units of a component that preempt others, s."""
         period_s = self.urgent_s[part.number]
-        urgent = [index for index in self._members(part) if self._is_urgent(index)]
+        urgent = [index for index in self.members[part.number] if self._is_urgent(index)]
         return (
             self._stopped_s(part, period_s)
             + max((self.excess_s[index] for index in urgent), default=0.0)
@@ -268,7 +269,7 @@ class _Delays:
     def _round_s(self, part: Component) -> float:
         """Return the longest round of the turns of a component, s."""
         round_s, tasks = self.busy_s[part.number], self.graph.tasks
-        members = self._members(part)
+        members = self.members[part.number]
         last = min((tasks[index].priority for index in members), default=0)
         time_s = self._stopped_s(part, round_s) + max((self.excess_s[index] for index in members), default=0.0)
         starts_s: dict[str, float] = defaultdict(float)
@@ -305,7 +306,7 @@ class _Delays:
             return False
         uses, others = self.fluid.uses[index], self.fluid.uses[following]
         is_one = len(uses) == len(others) == 1 and uses[0][0].number == others[0][0].number
-        return is_one and self._is_one_server(uses[0][0])
+        return is_one and self.is_one_server[uses[0][0].number]
 
     def _asleep_s(self) -> list[float]:
         """Return the longest time for which a frame waits for a start in the busy period that it stays in, s."""
@@ -316,12 +317,8 @@ class _Delays:
                     asleep_s[following] = max(asleep_s[following], asleep_s[index])
         return asleep_s
 
-    def _members(self, part: Component) -> list[int]:
-        """Return the task units of a component that get frames."""
-        return [index for index, _ in part.members if self.rates[index] > 0.0]
-
     def _is_one_server(self, part: Component) -> bool:
-        members = self._members(part)
+        members = self.members[part.number]
         if any(self.graph.tasks[index].activation.kind == "polling" for index in members) and len(members) > 1:
             return False
         tasks = self.graph.tasks
@@ -333,10 +330,10 @@ class _Delays:
 
         A frame before a task unit at its begin has entered within its delay up to there and the start.
         """
-        if not self._is_one_server(part):
+        if not self.is_one_server[part.number]:
             return 0.0
         period_s = self.busy_s[part.number]
-        members = self._members(part)
+        members = self.members[part.number]
         longer_s = max((self.excess_s[index] for index in members), default=0.0)
         return (
             self._stopped_s(part, period_s)
@@ -366,7 +363,7 @@ class _Delays:
         if number is not None:
             is_first = all(self._turns_of(before) != number for before in self.graph.leading_to(index))
             return self.asleep_s[index] + (2.0 if is_first else 1.0) * self.busy_s[number]
-        if len(uses) == 1 and self._is_one_server(uses[0][0]):
+        if len(uses) == 1 and self.is_one_server[uses[0][0].number]:
             return self.asleep_s[index] + self.busy_s[uses[0][0].number]
         stay_s = self.stay_s[index]
         before = self._work_s(index, self.before_s[index] + stay_s)
@@ -384,7 +381,7 @@ class _Delays:
 
     def _wait_s(self, part: Component, index: int) -> float:
         """Return the time for which all units of a component that a task unit may use work for others, s."""
-        tasks, members = self.graph.tasks, self._members(part)
+        tasks, members = self.graph.tasks, self.members[part.number]
         stopped_s = self._stopped_s(part, self.stay_s[index] * len(part.units))
         if len(members) <= 1:
             return stopped_s
@@ -486,7 +483,7 @@ class _Delays:
             return self.frames(index, waits_s + self.jitter_s[index] + self.asleep_s[index])
         most = self.frames(index, self.before_s[index] + self.stay_s[index])
         uses = self.fluid.uses[index]
-        is_one = len(uses) == 1 and self._is_one_server(uses[0][0])
+        is_one = len(uses) == 1 and self.is_one_server[uses[0][0].number]
         return min(most, self._held_frames(uses[0][0], [index])) if is_one else most
 
     def _held_frames(self, part: Component, among: list[int]) -> float:
@@ -497,7 +494,7 @@ class _Delays:
         least_s = min(self._least_s(index) for index in among)
         if least_s <= 0.0 or part.number in self.in_rounds:
             return math.inf
-        members, most_s, at_s = self._members(part), 0.0, 0.0
+        members, most_s, at_s = self.members[part.number], 0.0, 0.0
         step_s = max(
             min((self.frame_s[index] for index in members), default=0.0), self.busy_s[part.number] / _LEAST_STEPS
         )
@@ -538,7 +535,7 @@ class _Delays:
             if self.rates[index] <= 0.0 or self.frame_s[index] + self.start_s[index] <= 0.0:
                 continue
             uses = self.fluid.uses[index]
-            if len(uses) == 1 and self._is_one_server(uses[0][0]):
+            if len(uses) == 1 and self.is_one_server[uses[0][0].number]:
                 by_part[uses[0][0].number].append(index)
             else:
                 total += self._most_at(index)

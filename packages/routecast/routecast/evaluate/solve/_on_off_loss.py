@@ -29,7 +29,8 @@ __all__ = ["Bursts", "burst_loss", "bursts_at", "phases_of"]
 
 _MAX_LEVELS, _MAX_PIECES, _MIN_PIECES = 1024, 8.0, 0.25
 _MAX_PORTS, _MAX_DIFFERENT = 16, 4
-_SAME, _STEADY, _MIN_BURST_FRAMES, _LEAST = 1e-12, 1.001, 1.05, 1e-6
+_SAME, _STEADY, _MIN_BURST_FRAMES, _LEAST = 1e-14, 1.001, 1.05, 1e-6
+_LARGE = 1e100
 _NOTHING = 1e-12
 """Share of a port's frames that are none but for rounding."""
 
@@ -122,14 +123,9 @@ def burst_loss(bursts: Bursts, service_s: float, service_scv: float, servers: in
     levels = max(round(room_frames * pieces), 1)
     arriving = arriving * pieces
     leaving = [min(level / pieces, float(servers)) / service_s * pieces for level in range(levels + 1)]
-    row, weights = _levels(change, arriving, leaving)
-    total = row.copy()
-    for weight in weights:
-        row = row @ weight
-        total = total + row
-        largest = float(total.max())
-        row, total = row / largest, total / largest
-    return float(row @ arriving) / float(total @ arriving)
+    if len(arriving) == 2:
+        return _loss_of_one_port(float(change[0, 1]), float(change[1, 0]), float(arriving[1]), leaving)
+    return _loss_of_phases(change, arriving, leaving)
 
 
 def phases_of(bursts: Bursts) -> tuple[Vector, Vector] | None:
@@ -151,22 +147,51 @@ def phases_of(bursts: Bursts) -> tuple[Vector, Vector] | None:
     return change, arriving
 
 
-def _levels(change: Vector, arriving: Vector, leaving: list[float]) -> tuple[Vector, list[Vector]]:
-    """Return the phases at the empty level, and the matrix from each level to the one above it."""
-    up, levels, identity = np.diag(arriving), len(leaving) - 1, np.eye(len(arriving))
-    weights: list[Vector] = [identity] * levels
-    above = np.zeros_like(up)
-    for level in range(levels - 1, -1, -1):
-        inner = change - leaving[level + 1] * identity
-        if level + 1 < levels:
-            inner = inner - up + above * leaving[level + 2]
-        weight = up @ np.linalg.inv(-inner)
-        is_settled = float(np.abs(weight - above).max()) < _SAME and leaving[level + 1] == leaving[1]
-        weights[level] = above = weight
-        if is_settled:
-            weights[:level] = [weight] * level
-            break
-    balance = change - up + weights[0] * leaving[1]
-    system = np.vstack([balance.T, np.ones(len(arriving))])
+def _loss_of_one_port(begins: float, ends: float, arriving: float, leaving: list[float]) -> float:
+    """Return the loss where one port sends, which ``begins`` and ``ends`` its bursts so many times a second.
+
+    Frames arrive in one phase only, so ``R_n`` is a row. As many frames come to a level as leave it, ``R_n·1·leaving =
+    arriving``: its entries then follow without a difference of numbers. ``passed`` is the inverse of the sum over the
+    levels from ``n`` on in parts of level n, for which the loss is known like that of Erlang's formula.
+    """
+    loss, passed, falls, above = 1.0, 1.0, 0.0, 0.0
+    for level in range(len(leaving) - 1, 0, -1):
+        served = leaving[level]
+        turns = ends + falls * above
+        rate = arriving / (served * (served + begins + turns))
+        falls, stays = rate * turns, rate * (served + begins)
+        loss *= stays / (stays + passed)
+        passed /= stays + passed
+        above = served
+    return loss
+
+
+def _loss_of_phases(change: Vector, arriving: Vector, leaving: list[float]) -> float:
+    """Return the loss where several ports send.
+
+    ``sums``: by phase of a level, the frames that arrive in the highest level and in all from it on, to one scale.
+    """
+    levels, identity = len(leaving) - 1, np.eye(len(arriving))
+    weight, rising = np.zeros_like(change), np.diag(arriving)
+    counted, sums = arriving, np.column_stack([arriving, arriving])
+    outward, is_settled = -change, False
+    for level in range(levels, 0, -1):
+        served = leaving[level]
+        is_even = level < levels and served == leaving[level + 1]
+        if not (is_settled and is_even):
+            inner = outward + served * identity
+            if level < levels:
+                inner += rising
+                inner -= weight * leaving[level + 1]
+            above, weight = weight, arriving[:, None] * np.linalg.inv(inner)
+            is_settled = is_even and bool((np.abs(weight - above) <= _SAME * weight).all())
+        sums = weight @ sums
+        sums[:, 1] += counted
+        largest = float(sums[:, 1].max())
+        if largest > _LARGE:
+            sums, counted = sums / largest, counted / largest
+    outward += rising - weight * leaving[1]
+    system = np.vstack([-outward.T, np.ones(len(arriving))])
     first: Vector = np.linalg.lstsq(system, np.append(np.zeros(len(arriving)), 1.0), rcond=None)[0]
-    return np.maximum(first, 0.0), weights
+    lost, total = np.maximum(first, 0.0) @ sums
+    return float(lost) / float(total)

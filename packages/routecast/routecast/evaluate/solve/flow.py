@@ -40,6 +40,7 @@ class FlowRouting:
     share: Vector = field("Share of the intended load of each stream")
     entry: tuple[int, ...] = field("Node that each port's frames enter")
     edges: tuple[tuple[tuple[int, Vector], ...], ...] = field("By task unit: ``(node, fraction of each stream)``")
+    targets: tuple[tuple[int, ...], ...] = field("By task unit: nodes that frames of some stream go to from there")
     ingress_index: Index = field("Index of the port that each stream enters by")
     entered: Index = field("Node that each stream enters")
 
@@ -94,7 +95,7 @@ class FlowGraph(FlowRouting):
         """Return the task units whose frames may reach a node, in the order of the graph."""
         reached = {node}
         for index in range(len(self.edges) - 1, -1, -1):
-            if any(to in reached and (fraction > 0.0).any() for to, fraction in self.edges[index]):
+            if not reached.isdisjoint(self.targets[index]):
                 reached.add(index)
         return sorted(reached - {node})
 
@@ -191,6 +192,10 @@ def _route_flows(
     share = np.array([weights[stream] for stream in streams])
     # Many task units have equal routes.
     edges = {route: _edges(route, streams, nodes, names) for route in {task.route for task in order}}
+    targets = {
+        route: tuple(node for node, fraction in following if (fraction > 0.0).any())
+        for route, following in edges.items()
+    }
     ingress = tuple(stream[0] for stream in streams)
     entry = tuple(nodes[entry] for _, entry in ports)
     return FlowRouting(
@@ -200,6 +205,7 @@ def _route_flows(
         share=share / share.sum(),
         entry=entry,
         edges=tuple(edges[task.route] for task in order),
+        targets=tuple(targets[task.route] for task in order),
         ingress_index=np.array(ingress, dtype=np.intp),
         entered=np.array([entry[port] for port in ingress], dtype=np.intp),
     )
