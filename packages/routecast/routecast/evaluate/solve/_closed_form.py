@@ -17,7 +17,7 @@ import numpy as np
 
 from routecast.errors import ModelProblem, Problem
 from routecast.evaluate.energy import UnitStates, energy_of, power_notes, power_of
-from routecast.evaluate.solve._cost import Cost, Cycle, IdleTimes, costs_of, poisson_idle_times
+from routecast.evaluate.solve._cost import Cycle, IdleTimes, costs_of, poisson_idle_times
 from routecast.evaluate.solve._delay import delays
 from routecast.evaluate.solve._delay_answer import DelayAnswer
 from routecast.evaluate.solve._limits import NO_LOSS, limits_of, limits_of_windows, links_of, ranked
@@ -25,7 +25,7 @@ from routecast.evaluate.solve._machine import ThreadMachine, has_threads, machin
 from routecast.evaluate.solve._scheduling_shares import Component, components, mean_contention, served_at_once, uses_of
 from routecast.evaluate.solve._throughput import Steady, lossless_of, steady_state
 from routecast.evaluate.solve._unknown_shares import fill_of, frame_times_s
-from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
+from routecast.evaluate.solve.flow import Vector, flow_graph
 from routecast.evaluate.solve.fluid import MEAN_BATCHES, Fluid, intended_of, solve_fluid, switching_s
 from routecast.evaluate.trial import BY_CHANCE, Bottleneck, Resource, TaskActivity, Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
@@ -157,21 +157,16 @@ def _full_at(
     return rate, fullest, load
 
 
-def _graph_and_costs(model: RouterModel, load: OfferedLoad) -> tuple[FlowGraph, tuple[Cost, ...]]:
-    """Return the flow graph of a load and the costs of its task units, which both engines start from."""
-    graph = flow_graph(model, load)
-    return graph, costs_of(graph.tasks, model, load.frames.mean_bytes)
-
-
 def rates_of(model: RouterModel, load: OfferedLoad, *, overload: bool = False) -> Fluid:
     """Return the fluid steady state of a router under a load.
 
     ``overload``: offer line rate on every port that a flow enters, whatever the load's rate.
     """
-    graph, costs = _graph_and_costs(model, load)
+    graph = flow_graph(model, load)
     if not has_threads(model):
+        costs = costs_of(graph.tasks, model, load.frames.mean_bytes)
         return solve_fluid(model, load, graph, costs, overload=overload)
-    machine = machine_of(model, load, graph, costs)
+    machine = machine_of(model, load)
     intended_pps = intended_of(graph, load, overload=overload)
     steady = steady_state(machine, intended_pps)
     position, count, node_rates = machine.propagation.position, len(graph.tasks), steady.node_rates
@@ -618,7 +613,7 @@ def lossless_pps(model: RouterModel, load: OfferedLoad) -> float:
     """Return the greatest intended rate that overloads no resource: RFC 1242 throughput without fluctuation."""
     check_load(model, load)
     if has_threads(model):
-        return lossless_of(machine_of(model, load, *_graph_and_costs(model, load))).rate_pps
+        return lossless_of(machine_of(model, load)).rate_pps
     resources, _ = resources_of(rates_of(model, load))
     return min((resource.capacity_pps for resource in resources), default=float("inf"))
 

@@ -46,6 +46,8 @@ class _Level:
     """The nodes that they look ahead to, parallel to ``holding``."""
     holding_starts: Index
     """First position of each holding node in ``holding`` and ``ahead``."""
+    is_undivided: bool
+    """Whether each node has one class."""
 
 
 @value
@@ -144,10 +146,13 @@ class Propagation:
             if level.source.size:
                 incoming = leaving[level.source] * level.fraction
                 rates[here] += np.bincount(level.target, weights=incoming, minlength=level.high - level.low)
-            arriving_here = np.add.reduceat(rates[here], level.starts) + copies[nodes]
+            rates_here = rates[here]
+            by_node = rates_here if level.is_undivided else np.add.reduceat(rates_here, level.starts)
+            arriving_here = by_node + copies[nodes]
             served_here = np.minimum(limit[nodes], arriving_here)
             arriving[nodes], served[nodes] = arriving_here, served_here
-            leaving[here] = rates[here] * (served_here / np.maximum(arriving_here, _TINY))[level.node_of_class]
+            ratio = served_here / np.maximum(arriving_here, _TINY)
+            leaving[here] = rates_here * (ratio if level.is_undivided else ratio[level.node_of_class])
         return arriving, served, leaving
 
 
@@ -193,6 +198,7 @@ def propagation_of(graph: FlowGraph) -> Propagation:
                 holding=np.array([pair[0] for pair in pairs], dtype=np.intp),
                 ahead=np.array([pair[1] for pair in pairs], dtype=np.intp),
                 holding_starts=np.array(starts, dtype=np.intp),
+                is_undivided=last - first == last_class - first_class,
             )
         )
     copying, copied_to, copied_part = _copies(graph, partitions, low, position)

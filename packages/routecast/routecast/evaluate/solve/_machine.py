@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from routecast.contention.laws import coherent_factor
-from routecast.evaluate.solve._cost import Cost
+from routecast.evaluate.solve._cost import Cost, costs_of
 from routecast.evaluate.solve._flow_propagation import Propagation, propagation_of
 from routecast.evaluate.solve._scheduling_shares import UnitGroup, UnitGroups, limiting_groups, pin_sets, served_at_once
-from routecast.evaluate.solve.flow import FlowGraph, Vector
+from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
 from routecast.load.offered import OfferedLoad, line_rate_pps
 from routecast.quantity.schema import field, value
 from routecast.router.model import ResourcePool, RouterModel, TaskUnit
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from routecast.evaluate.solve._busy_polling import Upstream
 
 Index = NDArray[np.intp]
+
+_MAX_KEPT_FLOWS = 4096
 
 
 @value
@@ -348,11 +351,24 @@ def has_threads(model: RouterModel) -> bool:
     )
 
 
-def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph, costs: tuple[Cost, ...]) -> ThreadMachine:
-    """Prepare a router under a load for computation.
+def is_kept(load: OfferedLoad) -> bool:
+    """Whether what holds for a load at every rate is kept for the next one: not for large sets and recordings."""
+    return load.arrivals.trace is None and len(load.flows.flows) <= _MAX_KEPT_FLOWS
 
-    ``graph``, ``costs``: those of the load on the model, by task unit.
-    """
+
+def machine_of(model: RouterModel, load: OfferedLoad) -> ThreadMachine:
+    """Return a router under a load, whose rate does not count, prepared for computation."""
+    return _kept_machine(model, load.at(1.0)) if is_kept(load) else _prepared(model, load)
+
+
+@lru_cache(maxsize=4)
+def _kept_machine(model: RouterModel, load: OfferedLoad) -> ThreadMachine:
+    return _prepared(model, load)
+
+
+def _prepared(model: RouterModel, load: OfferedLoad) -> ThreadMachine:
+    graph = flow_graph(model, load)
+    costs = costs_of(graph.tasks, model, load.frames.mean_bytes)
     propagation = propagation_of(graph)
     count = len(graph.tasks)
     nodes = graph.exit + 1

@@ -338,7 +338,7 @@ class UnitGroups:
             if not full.any():
                 break
             lowest = np.full(self.threads + 1, np.inf)
-            np.minimum.at(lowest, member, np.broadcast_to(heights[:, None], member.shape))
+            np.minimum.at(lowest, member, heights[:, None])
             first = full & np.all(~rising | (lowest[member] >= heights[:, None]), axis=1)
             done = np.zeros(self.threads + 1, dtype=bool)
             done[member[first][rising[first]]] = True
@@ -381,11 +381,11 @@ def _vessels_by_rim(wanted: Vector, weight: Vector, at_once: Vector | float) -> 
     Height of the rim, volume, volume of all lower vessels, and base of this vessel and all higher vessels together.
     """
     rim = np.divide(wanted, weight, out=np.zeros_like(wanted), where=weight > 0.0)
-    order = np.argsort(rim, axis=1)
-    volume = np.take_along_axis(np.where(weight > 0.0, wanted, 0.0) * at_once, order, axis=1)
-    base = np.take_along_axis(weight * at_once, order, axis=1)
-    below, wider = np.cumsum(volume, axis=1) - volume, np.cumsum(base[:, ::-1], axis=1)[:, ::-1]
-    return np.take_along_axis(rim, order, axis=1), volume, below, wider
+    rows, order = np.arange(len(rim))[:, None], rim.argsort(axis=1)
+    volume = (np.where(weight > 0.0, wanted, 0.0) * at_once)[rows, order]
+    base = (weight * at_once)[rows, order]
+    below, wider = volume.cumsum(axis=1) - volume, base[:, ::-1].cumsum(axis=1)[:, ::-1]
+    return rim[rows, order], volume, below, wider
 
 
 def surface(wanted: Vector, weight: Vector, capacity: Vector, *, at_once: Vector | float = 1.0) -> Vector:
@@ -415,11 +415,12 @@ def _surface_of_one(wanted: Vector, weight: Vector, capacity: Vector, at_once: V
     rows = np.arange(len(capacity))[:, None]
     # The number of steps below the surface, by bisection, because the filled volume rises from step to step.
     position, above = np.zeros(wanted.shape, dtype=np.intp), np.full(wanted.shape, last + 1)
-    while (position < above).any():
-        at = np.minimum((position + above) // 2, last)
-        dry = filled[rows, at] + np.maximum(own * step[rows, at] - rim, 0.0) < capacity[:, None]
-        is_open = position < above
-        position, above = np.where(is_open & dry, at + 1, position), np.where(is_open & ~dry, at, above)
+    first, filled, steps, limit = rows * (last + 1), filled.ravel(), step.ravel(), capacity[:, None]
+    while (is_open := position < above).any():
+        at = np.minimum((position + above) >> 1, last)
+        here = first + at
+        dry = filled[here] + np.maximum(own * steps[here] - rim, 0.0) < limit
+        position, above = np.where(is_open & dry, at + 1, position), np.where(is_open > dry, at, above)
     at = np.minimum(position, last)
     # Vessels from ``at`` on are open; where all are full, only the unlimited vessel is.
     full_below = np.where(position > last, below[rows, at] + volume[rows, at], below[rows, at])

@@ -10,14 +10,17 @@ fluctuation loses no frame.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from routecast.evaluate.solve._flow_propagation import NodeRates
-from routecast.evaluate.solve._machine import ThreadMachine
+from routecast.evaluate.solve._machine import ThreadMachine, is_kept, machine_of
 from routecast.evaluate.solve._scheduling_shares import surface
 from routecast.evaluate.solve.flow import Vector
+from routecast.load.offered import OfferedLoad
 from routecast.quantity.schema import field, value
+from routecast.router.model import RouterModel
 
 _UNLIMITED_S = 1e15
 _TINY = 1e-300
@@ -137,9 +140,9 @@ def wakes_of(
         if groups.groups:
             room = rest - (groups.at_once * used[groups.member]).sum(axis=1)
             requested = (groups.at_once * wanted[groups.member]).sum(axis=1)
-            scale = np.clip(room / np.maximum(requested, _TINY), 0.0, 1.0)
+            scale = np.minimum(np.maximum(room / np.maximum(requested, _TINY), 0.0), 1.0)
             granted_ratio = np.ones(groups.threads + 1)
-            np.minimum.at(granted_ratio, groups.member, np.broadcast_to(scale[:, None], groups.member.shape))
+            np.minimum.at(granted_ratio, groups.member, scale[:, None])
             per_s[threads] = (immediate + (unhindered - immediate) * granted_ratio[:-1])[threads]
             used[threads] = (work + per_s * start_s)[threads]
             rest = np.maximum(rest - (groups.at_once * used[groups.member]).sum(axis=1), 0.0)
@@ -189,17 +192,18 @@ def _preemption(machine: ThreadMachine, busy: Vector, demand: Vector, pressure: 
     # Continuous where two threads have used the same, as the fixed point needs. With a granularity, two threads that
     # have used the same preempt each other only in a part of the cases.
     revoke_ratio = np.where(machine.granularity_s > 0.0, _REVOKE_RATIO, 1.0)[:, None]
-    behind = np.clip(revoke_ratio + _SLOPE * (used[None, :] - used[:, None]) / np.maximum(used_sum, _TINY), 0.0, 1.0)
+    behind = revoke_ratio + _SLOPE * (used[None, :] - used[:, None]) / np.maximum(used_sum, _TINY)
+    np.minimum(np.maximum(behind, 0.0, out=behind), 1.0, out=behind)
     behind *= machine.rivals
     # A thread that may use several units usually finds a unit free that the thread that has used most has left.
     at_once = behind.max(axis=1, initial=0.0) * machine.may_revoke * (machine.pinned_to == 1.0)
     if machine.groups.groups and (machine.granularity_s > 0.0).any():
         loads = machine.groups.load(pressure) / machine.groups.capacity
         fullest = np.zeros(machine.groups.threads + 1)
-        np.maximum.at(fullest, machine.groups.member, np.broadcast_to(loads[:, None], machine.groups.member.shape))
+        np.maximum.at(fullest, machine.groups.member, loads[:, None])
         at_once *= np.where(
             machine.is_never_preempted & (machine.granularity_s > 0.0),
-            np.clip(1.0 - _SLOPE * (fullest[:-1] - 1.0), 0.0, 1.0),
+            np.minimum(np.maximum(1.0 - _SLOPE * (fullest[:-1] - 1.0), 0.0), 1.0),
             1.0,
         )
     running = behind * np.minimum(demand, machine.max_grants) / machine.pinned_to[:, None]
@@ -219,11 +223,12 @@ def _switch_s(machine: ThreadMachine, wakes: Vector, busy: Vector, demand: Vecto
         # A less urgent thread with work runs whenever no more urgent thread runs.
         lower_ratio[threads] = (on_unit.T @ below)[threads]
         below = np.minimum(below + on_unit[:, threads] @ demand[threads], 1.0)
-    lower_ratio = np.clip(lower_ratio / np.maximum(1.0 - busy, _TINY), 0.0, 1.0)
+    lower_ratio = np.minimum(np.maximum(lower_ratio / np.maximum(1.0 - busy, _TINY), 0.0), 1.0)
     running_ratio = np.maximum(lower_ratio, interrupted)
     turns = on_unit.T @ (on_unit @ np.where(machine.borrows, 0.0, wakes))
     own_turns = (on_unit * on_unit).sum(axis=0) * wakes
-    other_ratio = np.clip(np.where(turns > 0.0, 1.0 - own_turns / np.maximum(turns, _TINY), 0.0), 0.0, 1.0)
+    other_ratio = np.where(turns > 0.0, 1.0 - own_turns / np.maximum(turns, _TINY), 0.0)
+    other_ratio = np.minimum(np.maximum(other_ratio, 0.0), 1.0)
     switch_ratio = running_ratio + (1.0 - running_ratio) * other_ratio
     cost: Vector = machine.switch_s * (switch_ratio + lower_ratio) + machine.migration_s * machine.moves * switch_ratio
     return cost
@@ -434,7 +439,17 @@ class Lossless:
 
 
 def lossless_of(machine: ThreadMachine) -> Lossless:
-    """Return the greatest intended rate of a load without overload.
+    """Return the greatest intended rate of a load without overload, which is the same at every rate."""
+    return _kept_lossless(machine.model, machine.load) if is_kept(machine.load) else _lossless_of(machine)
+
+
+@lru_cache(maxsize=8)
+def _kept_lossless(model: RouterModel, load: OfferedLoad) -> Lossless:
+    return _lossless_of(machine_of(model, load))
+
+
+def _lossless_of(machine: ThreadMachine) -> Lossless:
+    """Find the greatest intended rate of a load without overload.
 
     Every set of units must carry the work of the threads that may use no other units, every thread must fit in the
     units that it may have at once, and every link must carry its frames. Polling threads that share units take their
