@@ -103,6 +103,7 @@ class _Delays:
         self.rates: list[float] = (fluid.rates.sum(axis=1) / admitted).tolist()
         self.arrivals = arrivals = arrivals_behind_links(fluid)
         self._lines: dict[int, tuple[float, float]] = {}
+        self._waiting_s: dict[int, float] = {}
         self.bursts = self._bursts()
         self.gaps_scv = max(arrivals.interarrival_scv, 0.0) if arrivals.kind == "on_off" else 1.0
         tasks = self.graph.tasks
@@ -494,6 +495,16 @@ class _Delays:
         least_s = min(self._least_s(index) for index in among)
         if least_s <= 0.0 or part.number in self.in_rounds:
             return math.inf
+        if part.number not in self._waiting_s:
+            self._waiting_s[part.number] = self._most_waiting_s(part)
+        most_s = self._waiting_s[part.number]
+        scv = max(self.graph.tasks[index].service.squared_cv for index in among)
+        # n services take n - SPREAD·sqrt(n·c²) of their mean at least; those of starts come on top.
+        half = 0.5 * SPREAD * math.sqrt(scv)
+        return float((half + math.sqrt(half**2 + most_s / least_s)) ** 2) + self._starting_frames(among)
+
+    def _most_waiting_s(self, part: Component) -> float:
+        """Return the most work that waits for a component that serves one at a time, in the longest delays, s."""
         members, most_s, at_s = self.members[part.number], 0.0, 0.0
         step_s = max(
             min((self.frame_s[index] for index in members), default=0.0), self.busy_s[part.number] / _LEAST_STEPS
@@ -504,11 +515,7 @@ class _Delays:
                 self._work_s(index, end_s + self.before_s[index] + self.asleep_s[index]) for index in members
             )
             most_s, at_s = max(most_s, work_s - at_s), end_s
-        most_s += self._stopped_s(part, self.busy_s[part.number])
-        scv = max(self.graph.tasks[index].service.squared_cv for index in among)
-        # n services take n - SPREAD·sqrt(n·c²) of their mean at least; those of starts come on top.
-        half = 0.5 * SPREAD * math.sqrt(scv)
-        return float((half + math.sqrt(half**2 + most_s / least_s)) ** 2) + self._starting_frames(among)
+        return most_s + self._stopped_s(part, self.busy_s[part.number])
 
     def _starting_frames(self, among: list[int]) -> float:
         """Return a bound of the frames that come to task units while they start."""

@@ -219,17 +219,23 @@ class _Queue:
         self._servers, self._room = servers, room
         self._left_start = self._left_end = np.zeros(0, np.uint64)
 
-    def starts(self, at: Instants, work: Instants) -> Instants:
-        """Return when the service of each frame starts; ``_LOST`` for those that are lost."""
+    def starts(self, at: Instants, work: Instants, *, is_last: bool) -> Instants:
+        """Return when the service of each frame starts; ``_LOST`` for those that are lost.
+
+        ``is_last``: no chunk follows.
+        """
         from routecast import _core  # the compiled part is loaded where it is used
 
         is_left = self._left_end > at[0]
         left_start, left_end = np.maximum(self._left_start[is_left], at[0]), self._left_end[is_left]
-        left = len(left_end)
-        all_at = np.concatenate((np.full(left, at[0]), at))
-        all_work = np.concatenate((left_end - left_start, work))
+        left, all_at, all_work = len(left_end), at, work
+        if left:
+            all_at = np.concatenate((np.full(left, at[0]), at))
+            all_work = np.concatenate((left_end - left_start, work))
         packed = _core.queue_starts(all_at.tobytes(), all_work.tobytes(), self._servers, self._room)
         starts = np.frombuffer(packed, np.uint64)[left:]
+        if is_last:
+            return starts
         kept = starts != _LOST
         self._left_start = np.concatenate((left_start, starts[kept]))
         self._left_end = np.concatenate((left_end, starts[kept] + work[kept]))
@@ -458,10 +464,11 @@ class _Passage:
             else:
                 work_ps = station.service_s[places] * (factors if isinstance(factors, float) else factors[chunk]) * PS
             work = np.rint(work_ps).astype(np.uint64)
-            starts = queue.starts(at, work)
+            starts = queue.starts(at, work, is_last=begin + CHUNK_FRAMES >= len(frames))
             kept = starts != _LOST
-            self.lost[node] += int(np.count_nonzero(recording.counts(at[~kept])))
-            chunk, starts, work, at = chunk[kept], starts[kept], work[kept], at[kept]
+            if not kept.all():
+                self.lost[node] += int(np.count_nonzero(recording.counts(at[~kept])))
+                chunk, starts, work, at = chunk[kept], starts[kept], work[kept], at[kept]
             ends = starts + work
             if self.course.extra > 0.0:
                 waited.append((at, starts))
