@@ -22,7 +22,7 @@ from scenarios import random_router
 
 from routecast.errors import RoutecastError
 from routecast.evaluate.simulate import Simulate
-from routecast.evaluate.solve._without_loss import throughput_of
+from routecast.evaluate.solve.without_loss import throughput_of
 from routecast.evaluate.sweep import trial_past_transient
 from routecast.load.offered import OfferedLoad
 from routecast.router.model import RouterModel

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from routecast.errors import RoutecastError
 from routecast.evaluate import Solve, lossless_pps
-from routecast.evaluate.solve._without_loss import throughput_of
+from routecast.evaluate.solve.without_loss import throughput_of
 from routecast.evaluate.sweep import Settings, Sweep, parse_varied, sweep
 from routecast.load import Flow, FlowSet, FrameMix, OfferedLoad
 from routecast.load.arrivals import Arrivals

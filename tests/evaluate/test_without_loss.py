@@ -12,7 +12,7 @@ import pytest
 
 from routecast.errors import RoutecastError
 from routecast.evaluate.simulate import Simulate
-from routecast.evaluate.solve._without_loss import throughput_of
+from routecast.evaluate.solve.without_loss import throughput_of
 from routecast.load import Arrivals, FlowSet, OfferedLoad
 from routecast.router import RouterModel, ServiceCost, multicore
 from routecast.router.model import Interruptions, RandomTime
