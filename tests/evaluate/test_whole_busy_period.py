@@ -19,8 +19,8 @@ from routecast.evaluate.solve._whole_busy_period import (
     _Surroundings,
     surely_lossless_pps,
 )
-from routecast.evaluate.solve.without_loss import throughput_of
 from routecast.evaluate.solve.flow import flow_graph
+from routecast.evaluate.solve.without_loss import throughput_of
 from routecast.load import Arrivals, FlowSet, OfferedLoad
 from routecast.router import RandomTime, RouterModel, ServiceCost, multicore
 

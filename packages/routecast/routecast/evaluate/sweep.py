@@ -22,9 +22,9 @@ from routecast.errors import (
 from routecast.evaluate.plain import plain
 from routecast.evaluate.solve import Solve, capacity_pps
 from routecast.evaluate.solve._closed_form import rates_of, resources_of
-from routecast.evaluate.solve.without_loss import throughput_of
 from routecast.evaluate.solve.flow import flow_graph
 from routecast.evaluate.solve.fluid import intended_of
+from routecast.evaluate.solve.without_loss import throughput_of
 from routecast.evaluate.trial import Bottleneck, Trial
 from routecast.load.flows import FlowSet
 from routecast.load.frames import FrameMix
