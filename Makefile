@@ -33,6 +33,7 @@ package_projects := pyproject.toml $(wildcard packages/*/pyproject.toml)
 # Packages with an extension of their own; the other packages are Python.
 COMPILED_PACKAGES = packages/routecast-lab packages/routecast-noc
 PYTHON_PACKAGES = packages/routecast-virtual packages/routecast-plan packages/routecast-experiment packages/routecast-replications
+COMMIT_TIME = $(shell git log -1 --format=%ct 2>/dev/null || echo 1577836800)
 
 .PHONY: help
 help: ## list the targets
@@ -138,7 +139,7 @@ check-python: $(DONE)/extension $(DONE)/group-test $(DONE)/group-check $(DONE)/g
 	@$(BIN)/ruff check --quiet
 	@echo '── mypy'
 	@$(BIN)/mypy
-	@MYPYPATH=benches:packages/routecast:tests/page $(BIN)/mypy benches/run.py benches/tester.py benches/functions.py benches/sweeps.py benches/growth.py benches/multistage.py benches/xdp_live.py benches/independent_throughput.py benches/pdr_spread.py benches/peers/*.py benches/page.py benches/coverage.py benches/queues_by_load.py benches/recorded_traces.py benches/fuzz_models.py packages/ns3/side_by_side.py
+	@MYPYPATH=benches:packages/routecast:packages/wheels:tests/page $(BIN)/mypy benches/run.py benches/tester.py benches/functions.py benches/sweeps.py benches/growth.py benches/multistage.py benches/xdp_live.py benches/independent_throughput.py benches/pdr_spread.py benches/peers/*.py benches/page.py benches/coverage.py benches/queues_by_load.py benches/recorded_traces.py benches/fuzz_models.py packages/ns3/side_by_side.py packages/wheels/portable.py
 
 .PHONY: check-stub
 check-stub: $(DONE)/extension $(DONE)/group-check ## compare the stub of the extension with the extension
@@ -181,6 +182,14 @@ bench: $(DONE)/extension $(DONE)/group-bench ## run the peers and routecast on t
 
 .PHONY: wheel
 wheel: dist/.done ## build the wheels of all packages for any Linux with glibc 2.17 or newer into dist
+
+# They do not run on this machine, so what their files say of themselves is read. In a folder of their own: who installs
+# dist/*.whl wants none of them.
+.PHONY: wheels-portable
+wheels-portable: export SOURCE_DATE_EPOCH ?= $(COMMIT_TIME)
+wheels-portable: $(DONE)/pip $(DONE)/group-wheel ## build wheels of the core and of noc for macOS, Windows and Linux on ARM into dist/portable, and read them
+	@rm -rf dist/portable
+	@PATH=$(CURDIR)/$(BIN):$$PATH python packages/wheels/portable.py dist/portable
 
 .PHONY: format
 format: $(DONE)/group-check ## rewrite the sources in their format
@@ -257,8 +266,9 @@ $(DONE)/extension: $(rust_sources) $(package_projects) | $(DONE)/pip
 	@touch $@
 
 # zig links against the symbols of an old glibc; cargo keeps what it compiles so apart from what runs here. The time of the
-# commit in place of the time of the build: two builds of one commit in one folder are the same bytes.
-dist/.done: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 1577836800)
+# commit in place of the time of the build, and bills of materials without the folder: two builds of one commit on one
+# machine are the same bytes, in any folder.
+dist/.done: export SOURCE_DATE_EPOCH ?= $(COMMIT_TIME)
 dist/.done: $(rust_sources) $(python_sources) $(package_projects) README.md | $(DONE)/pip $(DONE)/group-wheel
 	@echo '── wheels'
 	@rm -rf dist
@@ -266,5 +276,6 @@ dist/.done: $(rust_sources) $(python_sources) $(package_projects) README.md | $(
 	for package in . $(COMPILED_PACKAGES); do \
 	  (cd $$package && maturin build --release --quiet --out $(CURDIR)/dist --zig --compatibility manylinux2014 --auditwheel check); \
 	done; \
+	python packages/wheels/bill.py dist/*.whl; \
 	for package in $(PYTHON_PACKAGES); do (cd $$package && hatchling build --target wheel --directory $(CURDIR)/dist > /dev/null); done
 	@touch $@
