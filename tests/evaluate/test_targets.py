@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from routecast.errors import QuantityProblem
 from routecast.evaluate.targets import NO_LOSS, parse_targets
-from routecast.evaluate.trial import Bottleneck, Delay, Trial
+from routecast.evaluate.trial import BURSTS_LEFT_OUT, Bottleneck, Delay, Trial
 
 
 def trial(*, loss_ratio: float = 0.0, p99_s: float = math.nan, mean_s: float = math.nan) -> Trial:
@@ -87,3 +89,30 @@ def test_excess_is_relative_to_the_limit() -> None:
     (target,) = parse_targets(["mean < 20 us"])
     assert target.excess(30e-6) == pytest.approx(0.5)
     assert target.excess(10e-6) == 0.0
+
+
+def closed(loss_ratio: float, *, certain_ratio: float = 0.0, **more: Any) -> Trial:
+    drops_pps = {"queue": certain_ratio * 1e6}
+    return replace(trial(loss_ratio=loss_ratio), evaluator="solve", drops_pps=drops_pps, **more)
+
+
+@pytest.mark.parametrize(
+    ("of", "known_ratio"),
+    [
+        (closed(math.nan), math.nan),
+        (closed(0.0, notes=(f"one poll brings more; {BURSTS_LEFT_OUT}; simulate",)), math.nan),
+        (closed(0.0), 0.0),
+        (closed(5e-5, interval={"loss_ratio": (0.0, 9e-5)}), 0.0),
+        (closed(5e-4, interval={"loss_ratio": (0.0, 1e-3)}), 1e-3),
+        (closed(0.25, certain_ratio=0.25), 0.25),
+        (closed(0.25, certain_ratio=0.25, interval={"loss_ratio": (0.24, 0.26)}), 0.26),
+        (trial(loss_ratio=1e-6), 1e-6),
+    ],
+)
+def test_a_target_of_loss_is_met_by_what_is_known_and_not_by_the_absence_of_overload(
+    of: Trial, known_ratio: float
+) -> None:
+    assert of.known_loss_ratio == pytest.approx(known_ratio, nan_ok=True)
+    (one_percent,) = parse_targets(["loss < 1 %"])
+    assert NO_LOSS.met(of) == (known_ratio == 0.0)
+    assert one_percent.met(of) == (known_ratio < 0.01)

@@ -17,7 +17,7 @@ from routecast.cli.run import run
 from routecast.errors import RoutecastError
 from routecast.evaluate.points import Point
 from routecast.show.page import render_page
-from routecast.size import Count, Target, size
+from routecast.size import Count, Target, modelled, size
 from routecast.size.views import size_page
 
 THREE = "cores,frame_bytes,throughput_pps,link_bps\n1,64,1.7e6,1e11\n2,64,3.35e6,1e11\n4,64,6.6e6,1e11\n"
@@ -161,6 +161,29 @@ def test_a_router_file_needs_its_target_over_the_rate_of_a_core_and_the_simulato
     assert run(["size", str(path), "--target", "5.5 Mpps", "--loss", "0.2", "--json"]) == 0
     (lossy,) = json.loads(capsys.readouterr().out)["series"]
     assert lossy["least"]["cores"] == 5  # 4.4 Mpps have to be forwarded
+
+
+@pytest.mark.parametrize(("arrivals", "least"), [("cbr", 6), ("on_off", None)])
+def test_what_cannot_be_simulated_is_an_answer_only_if_the_closed_form_knows_its_loss(
+    arrivals: str,
+    least: int | None,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_arguments: object) -> None:
+        raise RoutecastError("no steady state within the time")
+
+    monkeypatch.setattr(modelled, "trial_past_transient", refuse)
+    path = tmp_path / "x.router.toml"
+    bursts = ', burst = "4096 frames", peak = 8' if arrivals == "on_off" else ""
+    path.write_text(ROUTER + f'[load]\nrate = "1 Mpps"\narrivals = {{ kind = "{arrivals}"{bursts} }}\n')
+    assert run(["size", str(path), "--target", "5.5 Mpps", "--cores", "5..9", "--json"]) == (0 if least else 1)
+    (answer,) = json.loads(capsys.readouterr().out)["series"]
+    assert (answer["least"] and answer["least"]["cores"]) == least
+    if least is None:
+        assert "that the target is met is not confirmed" in answer["answer"]
+        assert all(count["known_loss_ratio"] != 0.0 for count in answer["counts"])
 
 
 def test_a_bound_on_the_latency_asks_for_more_cores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

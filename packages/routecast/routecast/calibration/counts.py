@@ -24,6 +24,8 @@ class Count:
     conditions beyond the measurements: cores, frames, link, host. ``latency_s`` is the quantity of the first bound and
     ``power_w`` the power, both at the target, and NaN if unknown. ``probability`` counts ceilings that no row shows
     (:mod:`routecast.calibration.ceilings`); ``probability_if_cores_limit`` is that without them.
+    ``known_loss_ratio`` is the greatest loss at the target that is possible as far as is known: of a closed form, or of
+    the simulator where it was asked; NaN if unknown.
     """
 
     cores: int
@@ -36,6 +38,7 @@ class Count:
     latency_s: float = math.nan
     power_w: float = math.nan
     probability_if_cores_limit: float | None = None
+    known_loss_ratio: float = math.nan
 
     @property
     def chance(self) -> float:

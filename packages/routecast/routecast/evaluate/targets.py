@@ -38,9 +38,12 @@ class Target:
     or_equal: bool = field("Whether a value equal to the limit meets the target (``<=``, ``=``)", default=False)
 
     def value(self, trial: Trial) -> float:
-        """Return the quantity of a trial; NaN if its evaluator does not give it or no frame arrived."""
+        """Return the quantity of a trial; NaN if its evaluator does not know it or no frame arrived.
+
+        Loss is the greatest that is possible as far as is known, :attr:`Trial.known_loss_ratio`.
+        """
         if self.quantity == "loss":
-            return trial.min_loss_ratio
+            return trial.known_loss_ratio
         if trial.latency is None:
             return math.nan
         seconds: float = getattr(trial.latency, f"{self.quantity}_s")

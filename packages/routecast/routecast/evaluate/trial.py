@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     import polars
 
 __all__ = [
+    "BURSTS_LEFT_OUT",
     "BY_CHANCE",
+    "NO_LOSS_RATIO",
     "TIE",
     "Bottleneck",
     "Delay",
@@ -28,6 +30,10 @@ __all__ = [
 
 _UNKNOWN = float("nan")
 BY_CHANCE = "by chance"
+BURSTS_LEFT_OUT = "the losses of such bursts are left out"
+"""Part of the note of a trial whose closed form states a loss without that of bursts."""
+NO_LOSS_RATIO = 1e-4
+"""Greatest loss of a closed form that counts as none."""
 """Place of the frames that the closed form takes as lost between the bounds of a loss by chance."""
 _MAX_NAMED_OTHERS = 3
 TIE = 2e-3
@@ -224,6 +230,20 @@ class Trial:
         if not math.isnan(self.loss_ratio):
             return self.loss_ratio
         return max(1.0 - self.forwarded_pps / self.offered_pps, 0.0) if self.offered_pps > 0.0 else 0.0
+
+    @property
+    def known_loss_ratio(self) -> float:
+        """The greatest loss ratio that is possible as far as is known; NaN where the closed form does not know it.
+
+        Counted frames say it exactly. A closed form has the upper end of what it states, and none (0) where that is at
+        most a frame in 10,000.
+        """
+        if self.evaluator != "solve":
+            return self.min_loss_ratio
+        if math.isnan(self.loss_ratio) or any(BURSTS_LEFT_OUT in note for note in self.notes):
+            return math.nan
+        _, most_ratio = self.interval.get("loss_ratio", (self.loss_ratio, self.loss_ratio))
+        return 0.0 if most_ratio <= NO_LOSS_RATIO else most_ratio
 
     def __repr__(self) -> str:
         return f"Trial({', '.join(f'{name} {text}' for name, text in self._facts())})"

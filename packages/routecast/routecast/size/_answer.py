@@ -234,16 +234,22 @@ class Sizing:
         return f"No number of cores from {first} to {last}"
 
     def _without_probability(self, goal: str) -> str:
-        least = self.least
+        least, target = self.least, self.target
         if least is None:
             most_pps = max(count.rate_pps for count in self.counts)
             best = next(count for count in self.counts if count.rate_pps >= most_pps * (1.0 - 1e-6))
+            if most_pps >= target.forwarded_pps:
+                return (
+                    f"{self._no_count} is known for {goal}: {cores(best.cores)} carry up to {most_pps / 1e6:.4g} Mpps "
+                    "without overload, but that the target is met is not confirmed"
+                )
             return (
                 f"{self._no_count} is known for {goal}: at "
                 f"most {most_pps / 1e6:.4g} Mpps, with {cores(best.cores)}; {limits(best.limit)}"
             )
         return (
-            f"{cores(least.cores)} for {goal}: there {least.rate_pps / 1e6:.4g} Mpps, headroom "
+            f"{cores(least.cores)} for {goal}: there {least.rate_pps / 1e6:.4g} Mpps "
+            f"{'can be forwarded' if target.loss_ratio else 'overload nothing'}, headroom "
             f"{self.headroom_ratio:.1%}; {limits(least.limit)}. The probability is unknown, because the router is "
             "described, not measured"
         )

@@ -100,8 +100,10 @@ def size_router(
 ) -> Sizing:
     """Return the least number of cores that meets a target, by the closed form and then by the simulator.
 
-    The description counts as exact, so the answer has no probability. The closed form finds the first count that
-    carries the target, and the simulator checks its loss and latency. If this fails, the next count is done.
+    The description counts as exact, so the answer has no probability. The closed form finds the first count that the
+    target does not overload, and the simulator checks its loss and latency. If they miss, the next count is tried. A
+    count that cannot be simulated is the answer only if the closed form knows that it loses no more than the target
+    allows.
 
     Parameters
     ----------
@@ -202,8 +204,10 @@ def _confirmed(
         try:
             trial = trial_past_transient(Simulate(model), _load(model, default, count.cores, target), None)
         except RoutecastError as problem:
-            notes.append(f"{count.cores} cores are not simulated: {problem}")
-            return replace(count, latency_s=math.nan), notes
+            is_known = count.known_loss_ratio <= target.loss_ratio
+            known = "the closed form knows of no more loss" if is_known else "their loss is not known"
+            notes.append(f"{cores(count.cores)} not simulated, {known}: {problem}")
+            return (replace(count, latency_s=math.nan) if is_known else None), notes
         missed = [
             f"{bound.quantity} is {bound.format_value(bound.value(trial))}" for bound in bounds if not bound.met(trial)
         ]
@@ -214,7 +218,8 @@ def _confirmed(
             if bounds:
                 values += f" with {_load(model, default, count.cores, target).arrivals.text}"
             notes.append(f"the simulator confirms {cores(count.cores)}: {values}")
-            return replace(count, latency_s=_bounded_latency_s(trial, bounds)), notes
+            latency_s = _bounded_latency_s(trial, bounds)
+            return replace(count, latency_s=latency_s, known_loss_ratio=trial.loss_ratio), notes
         notes.append(f"{count.cores} cores carry the rate, but simulated {' and '.join(missed)}")
     if len(sufficient) > _MAX_SIMULATED:
         notes.append(f"only the first {_MAX_SIMULATED} counts that carry the rate were simulated")
@@ -241,6 +246,7 @@ def _solved(router_of: RouterOf, count: int, target: Target, bounds: Sequence[Bo
         outside=(),
         latency_s=_bounded_latency_s(trial, bounds),
         power_w=trial.power.mean_w if trial.power else math.nan,
+        known_loss_ratio=trial.known_loss_ratio,
     )
 
 

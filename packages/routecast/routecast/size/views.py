@@ -9,7 +9,7 @@ from dataclasses import replace
 from routecast.calibration.counts import Count, cores
 from routecast.calibration.next_points import describe_precision
 from routecast.evaluate.views import arrivals_note
-from routecast.quantity import format_span
+from routecast.quantity import format_ratio, format_span
 from routecast.show.figures import Axis, Figure, Line, Points
 from routecast.show.page import Folded, Listing, Live, Notice, Page, Section, Tile, Tiles
 from routecast.show.tables import Column, Table, scaled
@@ -23,7 +23,8 @@ _MEASURED = (
     "than twice the most measured cores, frames that were never measured, or an unknown link."
 )
 _DESCRIBED = (
-    "Rate: maximum throughput without loss (with --loss: with loss) by closed form; other columns are at the target."
+    "{rate}: by closed form; other columns are at the target. Loss: the greatest that is possible as far as the closed "
+    "form knows, or what the simulator counted for the answer; queues may overflow without overload."
 )
 _PROBABILITY_CAPTION = "Of each number of cores, beside the probability that was asked for."
 _OPENING_HEIGHT_PX = 200
@@ -37,11 +38,13 @@ def counts_table(sizing: Sizing, *, whole: bool = False) -> Table:
     is_measured = any(count.probability is not None for count in counts)
     has_power = any(math.isfinite(count.power_w) for count in counts)
     mpps = scaled(1e-6, ".4g")
+    caption = _MEASURED if is_measured else _DESCRIBED.format(rate=_described_rate(sizing))
     return Table.of(
         counts,
         Column("Cores", "", "d", lambda count: count.cores),
         is_measured and Column("Probability", "", ".3f", lambda count: count.probability),
-        Column("Rate", "Mpps", mpps, lambda count: count.rate_pps),
+        Column("Rate" if is_measured else _described_rate(sizing), "Mpps", mpps, lambda count: count.rate_pps),
+        not is_measured and Column.text("Loss", _loss_text),
         is_measured and Column("Low", "Mpps", mpps, lambda count: count.low_pps, group="95 %"),
         is_measured and Column("High", "Mpps", mpps, lambda count: count.high_pps, group="95 %"),
         bool(sizing.bounds)
@@ -52,9 +55,18 @@ def counts_table(sizing: Sizing, *, whole: bool = False) -> Table:
         is_measured and Column.text("Outside", lambda count: ", ".join(count.outside)),
         name="size",
         title=f"Cores for {sizing.target.rate_bps / 1e9:.4g} Gbit/s of {sizing.target.frames.name}",
-        caption=f"{_MEASURED if is_measured else _DESCRIBED} {arrivals_note([sizing.latency.arrivals])}".rstrip(),
+        caption=f"{caption} {arrivals_note([sizing.latency.arrivals])}".rstrip(),
         strong=lambda count: sizing.least is not None and count.cores == sizing.least.cores,
     )
+
+
+def _described_rate(sizing: Sizing) -> str:
+    return "Can be forwarded" if sizing.target.loss_ratio else "Overloads nothing"
+
+
+def _loss_text(count: Count) -> str:
+    ratio = count.known_loss_ratio
+    return "not known" if math.isnan(ratio) else format_ratio(ratio) if ratio > 0.0 else "none"
 
 
 def compared_table(sizings: Sequence[Sizing]) -> Table:

@@ -66,6 +66,7 @@ def _witnesses(records: Iterable[TrialRecord]) -> list[_Witness]:
         _Witness(record=record, loss_ratio=counts_of(record.trial, record.trial.duration_s).loss_ratio)
         for record in records
         if record.procedure in CONFIRMING and record.purpose != GREATEST and record.trial.is_valid
+        if not math.isnan(record.trial.known_loss_ratio)
     ]
 
 
@@ -310,6 +311,7 @@ def _worst_at(
         for record in records
         if record.procedure in procedures and record.purpose != GREATEST and record.trial.is_valid
         if math.isclose(record.rate_pps, rate_pps, rel_tol=_SAME_RATE_RATIO)
+        if not math.isnan(record.trial.known_loss_ratio)
     }
     worst = max(losses, key=lambda number: losses[number], default=None)
     return next((record for record in records if record.number == worst), None), set(losses.values())

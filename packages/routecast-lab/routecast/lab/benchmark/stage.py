@@ -24,7 +24,7 @@ from routecast.load.offered import OfferedLoad, RateStep
 from routecast.quantity.schema import value
 from routecast.version import VERSION
 
-__all__ = ["Counts", "InvalidTrial", "Stage", "counts_of"]
+__all__ = ["Counts", "InvalidTrial", "Stage", "counts_of", "loss_ratio_of"]
 
 UNSENT_TOLERANCE = 1e-3
 """Greatest share of unsent frames of a trial that reached its intended rate."""
@@ -71,18 +71,26 @@ class Counts:
 
 
 def counts_of(trial: Trial, duration_s: float) -> Counts:
-    """Count a trial's frames; frames in flight at its end are not lost (S12)."""
+    """Count a trial's frames; frames in flight at its end are not lost (S12).
+
+    Of a closed form as many count as lost as may be, all of them where the loss is not known: the throughput is then
+    the greatest load of which no loss is known.
+    """
     intended = trial.intended_pps * duration_s
     if trial.offered_frames is None:
         offered = round(trial.offered_pps * duration_s)
-        # A closed form's loss below capacity is a rounding error, or far less than a frame.
-        is_lossy = trial.min_loss_ratio > 1e-9
-        lost = round(trial.min_loss_ratio * trial.offered_pps * duration_s) if is_lossy else 0
+        loss_ratio = 1.0 if math.isnan(trial.known_loss_ratio) else trial.known_loss_ratio
+        lost = round(loss_ratio * trial.offered_pps * duration_s)
     else:
         offered, lost = trial.offered_frames, trial.dropped_frames or 0
     missing = intended - offered
     unsent = round(missing) if missing > UNSENT_TOLERANCE * intended + 2.0 else 0
     return Counts(offered=offered, lost=lost, unsent=unsent)
+
+
+def loss_ratio_of(trial: Trial) -> float:
+    """Return the lost share of the offered frames; of a closed form 0 where it counts as none, NaN where not known."""
+    return 0.0 if trial.known_loss_ratio == 0.0 else trial.loss_ratio
 
 
 @dataclass(slots=True, kw_only=True)

@@ -94,19 +94,24 @@ def headline(answer: PlacementAnswer) -> tuple[str, ...]:
     lines = [f"{describe_placement(best.placement)}."]
     if is_lossless_goal(answer):
         lines.append(
-            f"By prediction the mapping carries {lossless} of {problem.frames.name} without loss; of {offered} offered"
-            f" it forwards {describe_rate(prediction.forwarded_pps)}."
+            f"By prediction the mapping carries {lossless} of {problem.frames.name} without overload; of {offered}"
+            f" offered it forwards {describe_rate(prediction.forwarded_pps)}."
         )
     elif goal.objective == "throughput":
         lines.append(
             f"By prediction the mapping forwards {describe_rate(best.value)} of {offered} of {problem.frames.name}"
-            f" offered; without loss it carries {lossless}."
+            f" offered; without overload it carries {lossless}."
         )
     else:
         lines.append(
             f"The mapping needs {describe_value(answer, best.value)} for {offered} of {problem.frames.name};"
-            f" by prediction it carries {lossless} without loss."
+            f" by prediction it carries {lossless} without overload."
         )
+    known_pps = answer.known_lossless_pps
+    known = "no load is known at which nothing is lost"
+    if math.isfinite(known_pps):
+        known = f"nothing is lost up to {describe_rate(known_pps)}; above, queues may overflow"
+    lines.append(f"By closed form {known}.")
     lines += [*describe_decision(answer), *_describe_check(answer), *_describe_latency(answer), _describe_bound(answer)]
     lines.append(f"Bottleneck: {prediction.bottleneck} {prediction.reason}.")
     if answer.links:

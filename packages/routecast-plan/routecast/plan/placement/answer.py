@@ -16,13 +16,14 @@ from typing import Any
 
 from routecast.errors import RoutecastError
 from routecast.evaluate.plain import plain
+from routecast.evaluate.solve.without_loss import throughput_of
 from routecast.plan.placement._candidates import Classes
 from routecast.plan.placement._feasibility import is_feasible
 from routecast.plan.placement._finder import Finder, PredictedCandidate, infeasible_placement
 from routecast.plan.placement._search import work_bound_pps
 from routecast.plan.placement._server_load import ServerLoads
 from routecast.plan.placement._server_view import stages_of
-from routecast.plan.placement._simulation import ElementPlacement, SimulationCheck, Trials, router_of
+from routecast.plan.placement._simulation import ElementPlacement, SimulationCheck, Trials, load_of, router_of
 from routecast.plan.placement.model import PlacementProblem
 from routecast.plan.placement.prediction import PlacementPrediction
 from routecast.progress import Progress
@@ -348,6 +349,9 @@ class PlacementAnswer:
     elements: tuple[PlacedElement, ...]
     sharing: tuple[ServerSharing, ...]
     links: tuple[LinkUse, ...]
+    known_lossless_pps: float = field(
+        "Greatest load of which the closed form knows no loss with the best mapping, frames/s; NaN: none"
+    )
     seconds: float = field("Time of the search, s")
     predictions: int
     notes: tuple[str, ...] = ()
@@ -391,6 +395,7 @@ class PlacementAnswer:
             "elements": self.elements,
             "sharing": self.sharing,
             "links": self.links,
+            "known_lossless_pps": self.known_lossless_pps,
             "seconds": self.seconds,
             "predictions": self.predictions,
             "notes": self.notes,
@@ -454,6 +459,7 @@ def answer(problem: PlacementProblem, *, on_progress: Progress | None = None, si
         elements=elements,
         sharing=sharing_of(problem, finder.loads, best.placement, best.placement.choices, elements),
         links=links_of(best.prediction, problem),
+        known_lossless_pps=throughput_of(model, load_of(problem)).rate_pps,
         seconds=result.seconds,
         predictions=finder.loads.predictions,
         notes=tuple(notes),

@@ -141,8 +141,9 @@ class TrialWatts:
     """Watts of a router as a function of the load, from a trial at each load.
 
     Frames, flows and arrivals are those of ``load``; a trace is scaled to each load and offered whole, whatever
-    ``duration_s``. After the trials ``losses`` holds the loads with frame loss and
-    their loss ratios, and ``scope`` and ``source`` are those of the trials.
+    ``duration_s``. After the trials ``losses`` holds the loads with frame loss and their loss ratios, ``doubts`` the
+    loads of which no loss is known for certain but may be, with the greatest that is possible (NaN: not known), and
+    ``scope`` and ``source`` are those of the trials.
     """
 
     evaluator: Evaluator
@@ -152,6 +153,7 @@ class TrialWatts:
     scope: str = ""
     source: str = ""
     losses: list[tuple[float, float]] = dataclasses.field(default_factory=list)
+    doubts: list[tuple[float, float]] = dataclasses.field(default_factory=list)
 
     def __call__(self, l2_bps: float) -> float:
         """Return the mean watts of a trial at a load, bit/s.
@@ -166,6 +168,8 @@ class TrialWatts:
         self.scope, self.source = trial.power.scope, trial.power.source
         if trial.min_loss_ratio > 1e-6:
             self.losses.append((l2_bps, trial.min_loss_ratio))
+        elif trial.known_loss_ratio != 0.0:
+            self.doubts.append((l2_bps, trial.known_loss_ratio))
         return trial.power.mean_w
 
 
@@ -262,7 +266,20 @@ def router_watts(
             f"the router does not carry this day: at {format_bps(l2_bps)} it loses {format_ratio(ratio)}; "
             "the watts are those of the traffic that it does carry"
         )
+    if trials.doubts:
+        notes.append(_note_on_doubts(trials.doubts, len(curve.l2_bps)))
     return WattsSource(watts=curve.at, scope=trials.scope, source=trials.source, notes=tuple(notes))
+
+
+def _note_on_doubts(doubts: Sequence[tuple[float, float]], trials: int) -> str:
+    """Return the note on loads at which the closed form does not know that nothing is lost."""
+    unknown_bps = [l2_bps for l2_bps, ratio in doubts if math.isnan(ratio)]
+    if unknown_bps:
+        what = f"is not known at {len(unknown_bps)} of {trials} loads, from {format_bps(min(unknown_bps))} on"
+    else:
+        l2_bps, ratio = max(doubts, key=lambda doubt: doubt[1])
+        what = f"is at most {format_ratio(ratio)}, at {format_bps(l2_bps)}"
+    return f"whether the router carries this day is not known: its loss {what}; use --evaluator simulate"
 
 
 def model_watts(

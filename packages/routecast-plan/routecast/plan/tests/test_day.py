@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,14 +13,16 @@ from routecast.errors import ModelProblem
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve
 from routecast.evaluate.trial import Bottleneck, Trial, TrialPower
-from routecast.load import FrameMix, OfferedLoad, RecordedFrames
+from routecast.load import Arrivals, FlowSet, FrameMix, OfferedLoad, RecordedFrames
 from routecast.load.offered import recorded_load
 from routecast.load.series import DAY_S, TrafficSeries
-from routecast.plan.power.day import KWH_J, ModelWatts, PowerCurve, PowerDay, TrialWatts, power_day
+from routecast.plan.power.day import KWH_J, ModelWatts, PowerCurve, PowerDay, TrialWatts, power_day, router_watts
 from routecast.plan.series.shapes import synthetic_day
 from routecast.power.model import OperatingPoint
 from routecast.quantity.toml_file import parse_toml
+from routecast.router import ServiceCost, multicore
 from routecast.router.files import build_router
+from routecast.router.model import Interruptions, PowerDraw, RandomTime
 
 RATES = st.lists(st.floats(0.0, 1e11), min_size=1, max_size=48).filter(lambda rates: max(rates) > 1e3)
 
@@ -239,3 +242,26 @@ def test_a_trace_that_would_take_weeks_is_offered_evenly() -> None:
     assert load.at(1e-4).flows == load.flows
     assert load.at(1e-4).frames == load.frames
     assert load.at(1e4).arrivals.trace is not None
+
+
+def test_a_day_whose_loss_is_not_known_says_so_and_names_the_load() -> None:
+    stops = Interruptions(rate_hz=1e4, duration=RandomTime(mean_s=12e-6, variation="gamma", scv=3.6))
+    service = ServiceCost(per_packet_s=0.4e-6, variation="exponential")
+    model = multicore(1, service, queue_frames=64, link_bps=1e9, interruptions=stops)
+    model = replace(
+        model,
+        ports=tuple(replace(port, tx_ring_frames=16) for port in model.ports),
+        pools=tuple(replace(pool, power=PowerDraw(active_w=6.0, idle_w=2.0)) for pool in model.pools),
+    )
+    arrivals = Arrivals.on_off(burst_frames=20, peak_ratio=3)
+    load = OfferedLoad(rate_pps=1.0, flows=FlowSet.crafted(2, ports=2), arrivals=arrivals)
+    words = {100e3: "", 500e3: "its loss is at most", 1e6: "its loss is not known at 1 of 1 loads"}
+    for rate_pps, text in words.items():
+        trials = TrialWatts(evaluator=Solve(model), load=load, duration_s=1.0)
+        source = router_watts(trials, [rate_pps * 8 * 64], evaluator="solve", on_progress=lambda *_: None)
+        notes = " ".join(source.notes)
+        assert ("whether the router carries this day is not known" in notes) == bool(text)
+        assert text in notes
+        simulated = Simulate(model, seed=1).trial(load.at(rate_pps), 0.2).loss_ratio
+        assert all(math.isnan(ratio) or 1e-4 < simulated <= ratio for _, ratio in trials.doubts)
+        assert trials.doubts or simulated <= 1e-4

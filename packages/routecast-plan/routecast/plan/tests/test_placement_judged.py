@@ -49,6 +49,17 @@ def test_the_prediction_alone_is_the_answer_where_nothing_is_simulated() -> None
     assert result.met is None
 
 
+def test_no_frame_is_lost_at_the_load_of_which_the_closed_form_knows_no_loss() -> None:
+    servers = (ServerGroup(name="s", number=2, cores=2, technology=technology()),)
+    problem = multistage(2, 2, servers)
+    result = answer(problem, simulate=False)
+    assert result.known_lossless_pps <= result.best.prediction.lossless_pps
+    trial = Simulate(router_of(problem, result.best.placement), seed=1).trial(
+        load_of(problem).at(result.known_lossless_pps), 5_000 / result.known_lossless_pps
+    )
+    assert trial.loss_ratio <= 1e-3
+
+
 @pytest.mark.slow
 def test_a_load_without_loss_is_found_between_one_that_is_carried_and_one_that_is_not() -> None:
     servers = (ServerGroup(name="s", number=2, cores=2, technology=technology()),)

@@ -20,20 +20,27 @@ from routecast.evaluate.energy import UnitStates, energy_of, power_notes, power_
 from routecast.evaluate.solve._cost import Cycle, IdleTimes, costs_of, poisson_idle_times
 from routecast.evaluate.solve._delay import delays
 from routecast.evaluate.solve._delay_answer import DelayAnswer
-from routecast.evaluate.solve._limits import NO_LOSS, limits_of, limits_of_windows, links_of, ranked
+from routecast.evaluate.solve._limits import limits_of, limits_of_windows, links_of, ranked
 from routecast.evaluate.solve._machine import ThreadMachine, has_threads, machine_of
 from routecast.evaluate.solve._scheduling_shares import Component, components, mean_contention, served_at_once, uses_of
 from routecast.evaluate.solve._throughput import Steady, lossless_of, steady_state
 from routecast.evaluate.solve._unknown_shares import fill_of, frame_times_s
 from routecast.evaluate.solve.flow import Vector, flow_graph
 from routecast.evaluate.solve.fluid import MEAN_BATCHES, Fluid, intended_of, solve_fluid, switching_s
-from routecast.evaluate.trial import BY_CHANCE, Bottleneck, Resource, TaskActivity, Trial
+from routecast.evaluate.trial import (
+    BURSTS_LEFT_OUT,
+    BY_CHANCE,
+    NO_LOSS_RATIO,
+    Bottleneck,
+    Resource,
+    TaskActivity,
+    Trial,
+)
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
 from routecast.quantity import format_duration, format_pps, format_ratio
 from routecast.router.check_load import check_load
 from routecast.router.model import ResourcePool, RouterModel
 
-BURSTS_LEFT_OUT = "the losses of such bursts are left out"
 _FULL = 1.0 - 1e-9
 _SURE = 1.0 - 1e-9
 _NEVER = 1e-9
@@ -513,7 +520,7 @@ class Solve:
         loss_ratio = dropped_pps / offered_pps
         if answer.loss_unknown:
             overload = (
-                f"overload alone would take {format_ratio(loss_ratio)}" if loss_ratio > NO_LOSS else "no overload"
+                f"overload alone would take {format_ratio(loss_ratio)}" if loss_ratio > NO_LOSS_RATIO else "no overload"
             )
             notes.append(f"the loss is not known ({overload}): {answer.loss_unknown}; simulate")
         if answer.middle_loss_ratio > 0.0:
@@ -550,7 +557,7 @@ def _overflowing_queue(
     """Return the queue that loses frames although no resource is overloaded, else ``first``, with possible others."""
     others = tuple(name for name in dict.fromkeys((*first.others, *answer.possible_losses)) if name != first.name)
     place = max(answer.drops_pps, key=lambda name: answer.drops_pps[name], default="")
-    is_notable = bool(place) and answer.drops_pps[place] > NO_LOSS * float(fluid.offered.sum())
+    is_notable = bool(place) and answer.drops_pps[place] > NO_LOSS_RATIO * float(fluid.offered.sum())
     if not is_notable or not resources or fluid.intended_pps > resources[0].capacity_pps or answer.loss_unknown:
         return replace(first, others=others)
     return Bottleneck(

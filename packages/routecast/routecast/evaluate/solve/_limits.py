@@ -16,7 +16,7 @@ from routecast.evaluate.solve._machine import ThreadMachine
 from routecast.evaluate.solve._throughput import Lossless, Steady, lossless_of
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid
-from routecast.evaluate.trial import TIE, Bottleneck, Resource
+from routecast.evaluate.trial import NO_LOSS_RATIO, TIE, Bottleneck, Resource
 from routecast.load.offered import line_rate_pps
 from routecast.quantity import format_duration, format_pps, format_ratio
 
@@ -35,8 +35,6 @@ _EQUAL_RATIO = 1.0 + 1e-6
 _IDLE_RATIO = 0.9
 _MAX_NAMES = 3
 _LOSS_RATIO = 1e-6
-NO_LOSS = 1e-4
-"""A queue that loses a greater share limits, although every resource carries the offered load."""
 _CLOSE_RATIO = 0.02
 """Of threads whose loads differ by less, the thread with the greatest demand limits."""
 
@@ -357,7 +355,7 @@ def _verdict(fluid: Fluid, lossless_pps: float, forwarded_pps: float) -> str:
     if fluid.intended_pps <= lossless_pps * _EQUAL_RATIO:
         lost_ratio = 1.0 - forwarded_pps / float(fluid.offered.sum())
         lost = ""
-        if _LOSS_RATIO < lost_ratio <= NO_LOSS:
+        if _LOSS_RATIO < lost_ratio <= NO_LOSS_RATIO:
             lost = f" ({format_ratio(lost_ratio)} are lost before, because too few frames may wait)"
         return f"would limit first, at {format_pps(lossless_pps)}{lost}"
     if forwarded_pps <= lossless_pps * _EQUAL_RATIO:

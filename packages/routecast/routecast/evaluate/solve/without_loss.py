@@ -6,17 +6,15 @@ import math
 
 from routecast.errors import EnvironmentProblem, RoutecastError
 from routecast.evaluate._bisection import halved
-from routecast.evaluate.solve._closed_form import BURSTS_LEFT_OUT, Solve, lossless_pps
+from routecast.evaluate.solve._closed_form import Solve, lossless_pps
 from routecast.evaluate.solve._whole_busy_period import surely_lossless_pps
-from routecast.evaluate.trial import Trial
+from routecast.evaluate.trial import BURSTS_LEFT_OUT, NO_LOSS_RATIO, Trial
 from routecast.load.offered import OfferedLoad
 from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel
 
 __all__ = ["Throughput", "throughput_of"]
 
-_NO_LOSS_RATIO, _MAX_CHANCE_RATIO = 1e-4, 1e-3
-"""Loss that counts as none, and the greatest bound of a loss by chance."""
 _HALVINGS, _REFINEMENTS = 13, 8
 """Below a ten thousandth of the greatest rate none is looked for."""
 _GAP_RATIO = 1.1
@@ -58,15 +56,13 @@ def throughput_of(model: RouterModel, load: OfferedLoad) -> Throughput:
         except RoutecastError as problem:
             reasons[rate_pps] = str(problem)
             return None
-        if math.isnan(trial.loss_ratio):
-            reasons[rate_pps] = _reason(trial)
-            return None
-        if trial.min_loss_ratio > _NO_LOSS_RATIO:
+        if trial.known_loss_ratio == 0.0:
+            return False
+        if not math.isnan(trial.loss_ratio) and trial.min_loss_ratio > NO_LOSS_RATIO:
             return True
-        if left_out := next((note for note in trial.notes if BURSTS_LEFT_OUT in note), ""):
-            reasons[rate_pps] = left_out
-            return None
-        return None if trial.interval.get("loss_ratio", (0.0, 0.0))[1] > _MAX_CHANCE_RATIO else False
+        if reason := _why_not_known(trial):
+            reasons[rate_pps] = reason
+        return None
 
     low, high = 0.0, most_pps * _BELOW_OVERLOAD
     if loses(high) is False:
@@ -87,5 +83,7 @@ def throughput_of(model: RouterModel, load: OfferedLoad) -> Throughput:
     )
 
 
-def _reason(trial: Trial) -> str:
-    return next((note for note in trial.notes if note.startswith("the loss is not known")), "the loss is not known")
+def _why_not_known(trial: Trial) -> str:
+    """Return the note that says why the loss is not known; empty where it is bounded."""
+    marks = (BURSTS_LEFT_OUT, "the loss is not known")
+    return next((note for note in trial.notes if any(mark in note for mark in marks)), "")

@@ -23,8 +23,9 @@ NO_THROUGHPUT = frozenset({"reconf", *PROCEDURES}) - {"throughput"}
 LIMITS = {
     "medium": "this is the maximum rate of the medium: no rate failed",
     "tester": "this is the greatest rate that was offered, and it met the goal: the router may forward more",
+    "knowledge": "above this rate the closed form did not know the loss: the router may forward more",
 }
-"""Meaning of the fact ``limit`` of a record: medium or tester limited its rate."""
+"""Meaning of the fact ``limit`` of a record: medium, tester or a closed form's knowledge limited its rate."""
 
 
 @value

@@ -19,7 +19,7 @@ from routecast.lab.benchmark.procedures.procedure import (
     span,
 )
 from routecast.lab.benchmark.settings import Repeats, Share
-from routecast.lab.benchmark.stage import InvalidTrial, Stage, counts_of
+from routecast.lab.benchmark.stage import InvalidTrial, Stage, counts_of, loss_ratio_of
 from routecast.lab.benchmark.values import BenchmarkResult, Deviation, Profile
 from routecast.lab.testbed.checks import disturbances
 from routecast.quantity import format_ratio
@@ -119,6 +119,12 @@ def _row(stage: Stage, intended_pps: float) -> FrameLossRow:
     except InvalidTrial as problem:
         trial, reason = problem.trial, str(problem)
     counts = counts_of(trial, duration_s)
+    if trial.offered_frames is None:
+        loss_ratio = loss_ratio_of(trial)
+    else:
+        loss_ratio = counts.lost / counts.offered if counts.offered else 0.0
+    if math.isnan(loss_ratio) and not reason:
+        reason = next((note for note in trial.notes if "loss is not known" in note), "the loss is not known")
     return FrameLossRow(
         stream=stage.stream.name,
         frame_bytes=stage.frame_bytes,
@@ -127,7 +133,7 @@ def _row(stage: Stage, intended_pps: float) -> FrameLossRow:
         offered_pps=trial.offered_pps,
         forwarded_pps=trial.forwarded_pps,
         # (input − output)·100/input, by counts.
-        loss_ratio=float("nan") if reason else (counts.lost / counts.offered if counts.offered else 0.0),
+        loss_ratio=float("nan") if reason else loss_ratio,
         theoretical_pps=stage.theoretical_pps,
         outcome="undetermined" if reason else "found",
         reason=reason,

@@ -27,7 +27,7 @@ from routecast.lab.benchmark.procedures.procedure import (
     time_text,
 )
 from routecast.lab.benchmark.settings import Repeats, Share
-from routecast.lab.benchmark.stage import InvalidTrial, Stage
+from routecast.lab.benchmark.stage import InvalidTrial, Stage, loss_ratio_of
 from routecast.lab.benchmark.values import BenchmarkResult, Deviation, Profile
 from routecast.quantity.fields import Duration
 from routecast.quantity.schema import field, value
@@ -131,7 +131,7 @@ def _row(stage: Stage, throughput_pps: float, ratio: float) -> LatencyRow:
         ipdv_s=(math.nan, math.nan, math.nan),
         min_s=min((delay.min_s for delay in delays if math.isfinite(delay.min_s)), default=math.nan),
         max_s=max((delay.max_s for delay in delays if math.isfinite(delay.max_s)), default=math.nan),
-        loss_ratio=max((trial.loss_ratio for trial in trials), default=math.nan),
+        loss_ratio=max(map(loss_ratio_of, trials), default=math.nan),
         hdr_base64=sorted(delays, key=lambda delay: delay.p50_s)[len(delays) // 2].hdr_base64 if delays else "",
         outcome="found" if means and not reason else "undetermined",
         reason=reason,

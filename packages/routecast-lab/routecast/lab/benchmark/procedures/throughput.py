@@ -137,9 +137,10 @@ class ThroughputRow:
         "End of a search below the rate of a stricter goal, to which the result was raised. NaN elsewhere.",
         default=float("nan"),
     )
-    limit: Literal["", "medium", "tester"] = field(
+    limit: Literal["", "medium", "tester", "knowledge"] = field(
         "Limit of the rate, if no rate failed and so the router is not the limit. At the limit of the ``tester`` the "
-        "rate is a lower bound, since the router may forward more.",
+        "rate is a lower bound, since the router may forward more; so it is at that of the ``knowledge`` of a closed "
+        "form, whose loss above it is not known.",
         default="",
     )
     missed_pps: float = field("Rate of the trial that lowered the throughput, if one did.", default=float("nan"))
@@ -197,7 +198,11 @@ GREATEST = "greatest rate of the tester"
 _LOG_AXIS_RATIO = 0.08
 """Least rate over greatest rate below which a linear axis would show a flat line."""
 _MAX_TILES = 4
-_AT_LEAST = " The tester offers no more: the router may forward more."
+_AT_LEAST = {
+    "tester": "the tester offers no more: the router may forward more",
+    "knowledge": "above it the closed form does not know the loss: the router may forward more; use simulate",
+}
+"""Why a rate is a lower bound, by the limit of the row."""
 
 
 def _run(stage: Stage, throughput_pps: float) -> tuple[ThroughputRow, ...]:
@@ -276,7 +281,7 @@ def _best(rows: Sequence[ThroughputRow]) -> list[ThroughputRow]:
 def rate_text(row: ThroughputRow) -> str:
     """Write the throughput of a row in frames/s, with "≥" where the tester limits it."""
     text = frames_per_second(row.throughput_pps)
-    return f"≥ {text}" if row.limit == "tester" else text
+    return f"≥ {text}" if row.limit in _AT_LEAST and math.isfinite(row.throughput_pps) else text
 
 
 def confirmation_text(row: ThroughputRow) -> str:
@@ -400,7 +405,7 @@ def _row(stage: Stage, goal: GoalProfile, bounds_by_port: list[Bounds], trials: 
         searched_pps=spread.mean,
         confirmed_reason="no latency or loss trial was chosen",
         raised_from_pps=ports * last.raised_from_pps,
-        limit=_limit(stage) if last.outcome == "maximum" else "",
+        limit=_limit(stage) if last.outcome == "maximum" else _limit_of_knowledge(stage, goal, ports * last.upper_pps),
         resolution_ratio=goal.width,
         l1_bps=8.0 * (size + WIRE_OVERHEAD_BYTES) * spread.mean,
         l2_bps=8.0 * size * spread.mean,
@@ -414,12 +419,25 @@ def _row(stage: Stage, goal: GoalProfile, bounds_by_port: list[Bounds], trials: 
     )
     if last.outcome == "below":
         least = frames_per_second(stage.least_pps)
-        return replace(row, reason=f"the goal is missed even at the least rate of the search, {least} frames/s")
+        reason = f"the goal is missed even at the least rate of the search, {least} frames/s"
+        if row.limit == "knowledge":
+            reason = reason.replace("is missed", "is not known to be met") + "; use --evaluator simulate"
+        return replace(row, reason=reason)
     return row
 
 
 def _limit(stage: Stage) -> Literal["medium", "tester"]:
     return "tester" if stage.max_pps < stage.theoretical_pps * (1.0 - 1e-9) else "medium"
+
+
+def _limit_of_knowledge(stage: Stage, goal: GoalProfile, upper_pps: float) -> Literal["", "knowledge"]:
+    """Return whether the closed form knew no loss for certain at the upper bound of a search."""
+    is_unknown = any(
+        record.trial.min_loss_ratio <= goal.loss_ratio < counts_of(record.trial, record.trial.duration_s).loss_ratio
+        for record in stage.own_records
+        if record.trial.evaluator == "solve" and math.isclose(record.rate_pps, upper_pps, rel_tol=1e-9)
+    )
+    return "knowledge" if is_unknown else ""
 
 
 def _power(stage: Stage, goal: GoalProfile, rate_pps: float) -> TrialPower | None:
@@ -678,7 +696,7 @@ def _answers(result: ThroughputResult) -> tuple[str, ...]:
     if not _headlines(result):
         return ("**No throughput was found**; the reasons are beneath the table.",)
     sentences = (f" {' '.join(_sentences(row))}" for row in _best(result.rows))
-    limited = (_AT_LEAST if row.limit == "tester" else "" for row in _best(result.rows))
+    limited = (f" {as_sentence(_AT_LEAST[row.limit])}" if row.limit in _AT_LEAST else "" for row in _best(result.rows))
     pairs = itertools.zip_longest(result.advertised, sentences, limited, fillvalue="")
     return tuple(f"Throughput: **{text}**.{limit}{words}" for text, words, limit in pairs if text)
 
@@ -690,11 +708,11 @@ def _sentences(row: ThroughputRow) -> Iterator[str]:
 def _caption(result: ThroughputResult) -> str:
     lengths = sorted({row.final_trial_s for row in result.rows if math.isfinite(row.final_trial_s)})
     final = f"Final trials took {' or '.join(map(time_text, lengths))}." if lengths else ""
-    search, limited = result.search and f"By {result.search}.", ""
-    if any(row.limit == "tester" for row in result.rows):
-        limited = "≥: the tester offers no more, the router may forward more."
+    search = result.search and f"By {result.search}."
+    limits = dict.fromkeys(row.limit for row in result.rows if rate_text(row).startswith("≥"))
+    limited = [f"≥: {_AT_LEAST[limit]}." for limit in limits]
     return " ".join(
-        filter(None, (search, final, limited, *_unconfirmed(result), *_worst(result), *_floors(result), result.watts))
+        filter(None, (search, final, *limited, *_unconfirmed(result), *_worst(result), *_floors(result), result.watts))
     )
 
 
@@ -730,7 +748,7 @@ def _columns(result: ThroughputResult) -> tuple[Column[ThroughputRow] | bool, ..
     repeated, metered = any(row.repeats_pps.repeats > 1 for row in result.rows), bool(result.watts)
     return (
         Column.text("Goal", lambda row: row.goal),
-        rate_column("Throughput", lambda row: rate_text(row) if row.limit == "tester" else row.throughput_pps),
+        rate_column("Throughput", _rate_shown),
         Column.text("Confirmed", _confirmed_word, wide=True),
         Column("Floor", "%", scaled(100.0, ".4g"), lambda row: row.floor_loss_ratio, wide=True),
         rate_column("Upper bound", lambda row: row.upper_pps),
@@ -744,6 +762,11 @@ def _columns(result: ThroughputResult) -> tuple[Column[ThroughputRow] | bool, ..
         metered and Column("Power", "W", getter=lambda row: row.power.mean_w if row.power else math.nan),
         metered and Column("Packet", "uJ", getter=lambda row: 1e6 * row.power.packet_j if row.power else math.nan),
     )
+
+
+def _rate_shown(row: ThroughputRow) -> str | float:
+    text = rate_text(row)
+    return text if text.startswith("≥") else row.throughput_pps
 
 
 def _confirmed_word(row: ThroughputRow) -> str:

@@ -11,13 +11,17 @@ pytest.importorskip("routecast._core", reason="the extension is not built")
 
 from benchmark_fakes import LINE_PPS, LINK_BPS, Fluid, profile_with
 
+from routecast.evaluate.simulate import Simulate
+from routecast.evaluate.solve import lossless_pps
 from routecast.evaluate.trial import Delay
 from routecast.lab.benchmark import BenchmarkResult, ModelRig, PlainRig, Profile, Stream, plan_of, run_benchmark
 from routecast.lab.benchmark.procedures import PROCEDURES
 from routecast.lab.benchmark.procedures.procedure import Spread
 from routecast.lab.benchmark.procedures.reset import ResetResult, ResetRow
 from routecast.lab.benchmark.tables import benchmark_tables
+from routecast.load import FlowSet, OfferedLoad
 from routecast.router import RouterModel, ServiceCost, multicore
+from routecast.router.model import Interruptions, RandomTime
 
 CAPACITY_PPS = 1e6
 QUEUE = 256
@@ -75,6 +79,33 @@ def test_a_router_faster_than_its_links_has_line_rate_at_every_size() -> None:
         assert row.outcome == "maximum"
     # RFC 9004 sec. 5.2: only sizes whose throughput is below the theoretical maximum.
     assert {row.outcome for row in result.back_to_back.rows} == {"skipped"}
+
+
+def interrupted_core(ring_frames: int) -> RouterModel:
+    """A core that stops for 40 us ten thousand times a second, before the ring of a link as fast as the core."""
+    stops = Interruptions(rate_hz=1e4, duration=RandomTime(mean_s=40e-6, variation="exponential"))
+    service = ServiceCost(per_packet_s=0.4e-6)
+    model = multicore(1, service, queue_frames=16, link_bps=SLOW_LINK_BPS, interruptions=stops)
+    return replace(model, ports=tuple(replace(port, tx_ring_frames=ring_frames) for port in model.ports))
+
+
+def test_the_throughput_by_closed_form_is_the_greatest_of_which_no_loss_is_known() -> None:
+    model = interrupted_core(64)
+    result = benchmark(model, "throughput", "frame_loss", solve=True)
+    assert result.throughput is not None
+    assert result.frame_loss is not None
+    row = result.throughput.rows[0]
+    load = OfferedLoad(rate_pps=row.upper_pps, flows=FlowSet.crafted(2, ports=2))
+    # Nothing is overloaded at three quarters of the rate, and a queue of 16 overflows in a stop of 40 us.
+    most_pps = lossless_pps(model, load)
+    assert Simulate(model, seed=1).trial(load.at(0.75 * most_pps), 0.1).loss_ratio > 0.05
+    if math.isfinite(row.throughput_pps):
+        assert Simulate(model, seed=1).trial(load.at(row.throughput_pps), 0.1).loss_ratio <= 1e-3
+        assert row.throughput_pps < 0.75 * most_pps
+    for point in result.frame_loss.rows:
+        lost = Simulate(model, seed=1, steady_state=False).trial(load.at(point.intended_pps), 0.1).loss_ratio
+        assert point.outcome == ("found" if math.isfinite(point.loss_ratio) else "undetermined")
+        assert math.isnan(point.loss_ratio) or point.loss_ratio == pytest.approx(lost, abs=0.02)
 
 
 @pytest.mark.parametrize("solve", [True, False])
