@@ -220,7 +220,7 @@ def _confirmed(
             notes.append(f"the simulator confirms {cores(count.cores)}: {values}")
             latency_s = _bounded_latency_s(trial, bounds)
             return replace(count, latency_s=latency_s, known_loss_ratio=trial.loss_ratio), notes
-        notes.append(f"{count.cores} cores carry the rate, but simulated {' and '.join(missed)}")
+        notes.append(f"{cores(count.cores)} can carry the rate, but simulated {' and '.join(missed)}")
     if len(sufficient) > _MAX_SIMULATED:
         notes.append(f"only the first {_MAX_SIMULATED} counts that carry the rate were simulated")
     return None, notes
