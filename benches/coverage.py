@@ -14,6 +14,7 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Literal
 
 from routecast.errors import TransientProblem
 from routecast.evaluate import Simulate
@@ -40,7 +41,7 @@ class Case:
     loss_ratio: float = 0.0
 
 
-def _router(cores: int = 1, queue: int = 1_000_000, scv: float = 1.0) -> RouterModel:
+def _router(cores: int = 1, queue: int = 60_000, scv: float = 1.0) -> RouterModel:
     if scv == 0.0:
         service = ServiceCost(per_packet_s=SERVICE_S)
     elif scv == 1.0:
@@ -126,7 +127,15 @@ class Row:
     loss_held: float
 
 
-def row(name: str, duration_s: float, seeds: Sequence[int], *, replications: int = 1, workers: int = 2) -> Row:
+def row(
+    name: str,
+    duration_s: float,
+    seeds: Sequence[int],
+    *,
+    replications: int = 1,
+    workers: int = 2,
+    path: Literal["auto", "lanes", "events"] = "auto",
+) -> Row:
     """Simulate a case once by seed."""
     case = CASES[name]
     latency_s = case.latency_s
@@ -137,7 +146,8 @@ def row(name: str, duration_s: float, seeds: Sequence[int], *, replications: int
 
     def trial(seed: int) -> Trial | None:
         try:
-            return Simulate(case.model, seed=seed, replications=replications).trial(case.load, duration_s)
+            simulate = Simulate(case.model, seed=seed, replications=replications, path=path)
+            return simulate.trial(case.load, duration_s)
         except TransientProblem:
             return None
 
@@ -208,6 +218,7 @@ def main() -> int:
     parser.add_argument("--first-seed", type=int, default=1, help="the others follow (1)")
     parser.add_argument("--durations", type=float, nargs="+", default=[0.02, 0.5], help="seconds (0.02 0.5)")
     parser.add_argument("--replications", type=int, default=1, help="of each trial (1)")
+    parser.add_argument("--path", choices=("auto", "lanes", "events"), default="auto", help="as simulate --path (auto)")
     parser.add_argument("--workers", type=int, default=2, help="trials at once (2)")
     parser.add_argument(
         "--precision", metavar="FIGURES", help="simulate until precise instead, as simulate --precision"
@@ -221,7 +232,7 @@ def main() -> int:
             print(f"{name:34} {count:6d} {_percent(mean):>9} {_percent(forwarded):>11} {_percent(loss):>6}", flush=True)
         return 0
     rows = [
-        row(name, duration_s, seeds, replications=chosen.replications, workers=chosen.workers)
+        row(name, duration_s, seeds, replications=chosen.replications, workers=chosen.workers, path=chosen.path)
         for duration_s in chosen.durations
         for name in CASES
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +13,24 @@ from routecast.errors import ModelProblem
 from routecast.evaluate import MMcK
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.trial import Trial
-from routecast.load import Arrivals, FlowSet, FrameMix, OfferedLoad
-from routecast.router import Need, Port, ResourcePool, Route, RouterModel, ServiceCost, TaskUnit, multicore, station
+from routecast.load import Arrivals, Flow, FlowSet, FrameMix, OfferedLoad
+from routecast.router import (
+    Contention,
+    Need,
+    Port,
+    ResourcePool,
+    Route,
+    RouterModel,
+    ServiceCost,
+    TaskUnit,
+    multicore,
+    station,
+)
 from routecast.router.files import read_router_and_load
 
+UNEQUAL = FlowSet(
+    name="unequal", flows=tuple(Flow(rss_hash=i, ingress=i % 2, egress=1 - i % 2, weight=1.0 + i) for i in range(4))
+)
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -103,7 +118,8 @@ def test_a_seed_gives_one_trial_and_replications_differ() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"arrivals": Arrivals.bursts(8)}, "neither Poisson nor evenly spaced"),
+        ({"arrivals": Arrivals.bursts(8), "flows": UNEQUAL}, "its flows are not equally frequent"),
+        ({"arrivals": Arrivals.on_off(burst_frames=8, peak_ratio=2.0), "flows": UNEQUAL}, "not equally frequent"),
         ({"frames": FrameMix(name="two", sequence_bytes=(64, 570))}, "repeat in order"),
     ],
 )
@@ -111,6 +127,88 @@ def test_what_is_not_of_their_kind_is_refused_with_the_reason(change: dict[str, 
     router, load = four_cores()
     with pytest.raises(ModelProblem, match=message):
         Simulate(router, path="lanes").trial(replace(load, **change), 0.01)  # type: ignore[arg-type]
+
+
+def on_off_sojourn_s(rate_pps: float, burst_frames: float, peak_ratio: float) -> float:
+    """GI/M/1, services of 1 us: sigma is the root of sigma = A(mu (1 - sigma)) (Kleinrock 1975)."""
+    within_s, sigma = 1.0 / (rate_pps * peak_ratio), 0.5
+    pause_s = burst_frames * (1.0 / rate_pps - within_s)
+    for _ in range(10_000):
+        s = 1e6 * (1.0 - sigma)
+        pause = 1.0 - 1.0 / burst_frames + 1.0 / (burst_frames * (1.0 + s * pause_s))
+        sigma = math.exp(-s * within_s) * pause
+    return 1e-6 / (1.0 - sigma)
+
+
+@pytest.mark.parametrize(
+    ("rate_pps", "burst_frames", "peak_ratio"), [(0.6e6, 16.0, 4.0), (0.8e6, 4.0, 2.0), (0.3e6, 200.0, 3.0)]
+)
+def test_on_off_bursts_at_one_queue_delay_what_g_m_1_says(
+    rate_pps: float, burst_frames: float, peak_ratio: float
+) -> None:
+    router = station(ServiceCost(per_packet_s=1e-6, variation="exponential"), queue_frames=20_000)
+    arrivals = Arrivals.on_off(burst_frames=burst_frames, peak_ratio=peak_ratio)
+    load = OfferedLoad(rate_pps=rate_pps, arrivals=arrivals)
+    trial = Simulate(router, path="lanes", replications=8).trial(load, 1.5)
+    assert trial.latency is not None
+    low, high = trial.interval["latency.mean_s"]
+    exact_s = on_off_sojourn_s(rate_pps, burst_frames, peak_ratio)
+    assert trial.latency.mean_s == pytest.approx(exact_s, abs=3.3 / 1.96 * 0.5 * (high - low))
+    assert high - low < 0.1 * exact_s
+    assert trial.offered_pps == pytest.approx(rate_pps, rel=0.02)
+
+
+@pytest.mark.parametrize("frames", [1, 7, 32])
+def test_the_frames_of_a_burst_wait_for_those_before_them(frames: int) -> None:
+    # Due at once on a wire without length, served one after the other in 1 us each: (n - 1)/2 us of waiting.
+    router = multicore(1, ServiceCost(per_packet_s=1e-6), link_bps=1e18, queue_frames=64)
+    load = OfferedLoad(rate_pps=0.4e6, arrivals=Arrivals.bursts(frames), flows=FlowSet.crafted(1, ports=1))
+    trial = Simulate(router, path="lanes", steady_state=False).trial(load, 0.1)
+    assert trial.latency is not None
+    assert trial.latency.mean_s == pytest.approx(1e-6 * (1.0 + 0.5 * (frames - 1)), abs=1e-9)
+    assert trial.latency.max_s == pytest.approx(1e-6 * frames, rel=0.02)
+    assert trial.dropped_frames == 0
+
+
+def test_bursts_of_many_flows_behind_wires_are_those_of_the_events() -> None:
+    router, load = four_cores()
+    for arrivals in (Arrivals.bursts(64), Arrivals.on_off(burst_frames=24, peak_ratio=4.0)):
+        offered = replace(load, arrivals=arrivals, flows=FlowSet.random(23, ports=2))
+        lanes, events = (
+            Simulate(router, path=path, replications=4).trial(offered, 0.1) for path in ("lanes", "events")
+        )
+        assert lanes.latency is not None
+        assert events.latency is not None
+        assert lanes.loss_ratio == pytest.approx(events.loss_ratio, abs=0.005)
+        assert lanes.latency.mean_s == pytest.approx(events.latency.mean_s, rel=0.05)
+        assert lanes.latency.p99_s == pytest.approx(events.latency.p99_s, rel=0.05)
+
+
+def test_cores_that_slow_each_other_down_stand_behind_a_card_that_does_not() -> None:
+    router, load = four_cores()
+    slowing = replace(router.pools[0], contention=Contention(table=(1.0, 1.2, 1.4, 1.6)))
+    card = TaskUnit(
+        name="card",
+        needs=(Need(pool="card"),),
+        service=ServiceCost(per_packet_s=0.1e-6, variation="exponential"),
+        queue_frames=256,
+    )
+    entry = router.ports[0].entry
+    behind = next(task for task in router.tasks if task.name == entry)
+    tasks = tuple(replace(task, route=Route(to=("card",))) if task.name == entry else task for task in router.tasks)
+    slowed = replace(
+        router,
+        tasks=(*tasks, replace(card, route=behind.route)),
+        pools=(slowing, *router.pools[1:], ResourcePool(name="card")),
+    )
+    lanes, events = (Simulate(slowed, path=path).trial(load, 0.2) for path in ("lanes", "events"))
+    assert lanes.latency is not None
+    assert events.latency is not None
+    assert lanes.loss_ratio == pytest.approx(events.loss_ratio, abs=0.003)
+    assert lanes.latency.mean_s == pytest.approx(events.latency.mean_s, rel=0.05)
+    uncontended = Simulate(replace(slowed, pools=(router.pools[0], *slowed.pools[1:])), path="lanes").trial(load, 0.2)
+    assert uncontended.latency is not None
+    assert lanes.latency.mean_s > 1.2 * uncontended.latency.mean_s
 
 
 def test_a_core_that_runs_frames_to_completion_is_one_server() -> None:
@@ -204,3 +302,32 @@ def test_a_window_of_several_frames_is_no_chain() -> None:
     shared = tuple(replace(pool, units=1) if pool.name == "l3" else pool for pool in router.pools)
     with pytest.raises(ModelProblem, match="may wait for units that others use"):
         Simulate(replace(router, pools=shared), path="lanes").trial(load, 0.01)
+
+
+def is_in_lanes(trial: Trial) -> bool:
+    return any(note.startswith("in lanes") for note in trial.notes)
+
+
+@pytest.mark.slow
+def test_a_long_trial_that_needs_events_is_run_in_lanes_and_others_are_not() -> None:
+    router, load = read_router_and_load(EXAMPLES / "softirq.router.toml")
+    assert load is not None
+    many_s, few_s = 1.01e7 / load.rate_pps, 0.9e7 / load.rate_pps
+    simulate = Simulate(router, seed=3)
+    long, lanes = simulate.trial(load, many_s), replace(simulate, path="lanes").trial(load, many_s)
+    assert is_in_lanes(long)
+    assert figures(long) == figures(lanes)
+    assert long.latency == lanes.latency
+    events = simulate.trial(load, few_s)
+    assert not is_in_lanes(events)
+    assert events.latency is not None
+    assert long.latency is not None
+    assert long.latency.mean_s == pytest.approx(events.latency.mean_s, rel=0.01)
+    assert long.latency.p99_s == pytest.approx(events.latency.p99_s, rel=0.01)
+    # What is kept of single frames or flows, and what keeps a phase for ever, is run as before.
+    assert not is_in_lanes(replace(simulate, per_flow=True).trial(load, many_s))
+    constant, even = read_router_and_load(EXAMPLES / "napi.router.toml")
+    assert even is not None
+    assert not is_in_lanes(Simulate(constant, seed=3).trial(even, 1.01e7 / even.rate_pps))
+    # Recursion is faster, and stays.
+    assert not is_in_lanes(Simulate(queue(), seed=3).trial(poisson(0.5e6), 21.0))

@@ -22,7 +22,7 @@ from routecast.evaluate.simulate.precision import (
     parse_precisions,
     simulate_precisely,
 )
-from routecast.load import Arrivals, OfferedLoad
+from routecast.load import Arrivals, FrameMix, OfferedLoad
 from routecast.load.offered import RateStep
 from routecast.router import RouterModel, ServiceCost, multicore
 
@@ -96,12 +96,13 @@ def test_neighbours_that_resemble_each_other_widen_an_interval() -> None:
 
 
 def test_a_router_that_lanes_do_not_run_is_replicated_and_says_why() -> None:
-    load = OfferedLoad(rate_pps=0.6 / SERVICE_S, arrivals=Arrivals.on_off(burst_frames=8.0, peak_ratio=3.0))
+    sizes = FrameMix(name="two", sequence_bytes=(64, 570))
+    load = OfferedLoad(rate_pps=0.6 / SERVICE_S, arrivals=Arrivals.poisson(), frames=sizes)
     trial = simulate_precisely(Simulate(queue()), load, parse_precisions("mean within 5 %"), at_most_s=60.0)
     assert trial.is_reached
     assert "replications with other seeds" in trial.notes[0]
-    assert "evenly spaced" in trial.notes[0]
-    with pytest.raises(ModelProblem, match="evenly spaced"):
+    assert "repeat in order" in trial.notes[0]
+    with pytest.raises(ModelProblem, match="repeat in order"):
         simulate_precisely(Simulate(queue(), path="lanes"), load, parse_precisions("mean within 5 %"))
 
 

@@ -23,6 +23,8 @@ pub enum Purpose {
     WakeUp,
     /// When a core's work is interrupted, and for how long.
     Interruption,
+    /// How long the pause before a burst is, of how many frames the burst, and which they are.
+    Burst,
 }
 
 impl Key {

@@ -24,15 +24,16 @@ pub struct Router {
     pub kinds: Vec<Kind>,
     /// The cores.
     pub cores: Vec<Core>,
-    /// The random factor of a service.
-    pub law: Law,
+    /// Random factors of services.
+    pub laws: Vec<Law>,
     /// How all cores find their frames; none: one by one, each as soon as the one before is done.
     pub polls: Option<Polls>,
     /// States that an idle core falls asleep in, in rising order.
     pub sleep: Vec<Sleep>,
     /// What takes a core away while it works.
     pub interruptions: Option<Interruptions>,
-    /// Factor of a service that begins with 1, 2, … cores at work; its last value goes on. Empty means none.
+    /// Factor of a service that begins with 1, 2, … of the contending cores at work, at these; its last value goes on. Empty
+    /// means none.
     pub contention: Vec<f64>,
     /// The outgoing links.
     pub links: Vec<Link>,
@@ -106,7 +107,7 @@ pub struct Source {
     /// When they come; what stands before the wire must not be of more than 2^28 ticks.
     pub arrivals: Arrivals,
     /// Kinds of frames with their relative frequencies: a list for each place of a sequence that repeats. Poisson arrivals
-    /// have one place.
+    /// have one place; of on-off arrivals a burst is of one place, drawn for it.
     pub kinds: Vec<Vec<(usize, f64)>>,
 }
 
@@ -119,6 +120,18 @@ pub enum Arrivals {
     Even {
         /// 0 to 1.
         phase: f64,
+    },
+    /// Bursts at a multiple of the rate, with exponential pauses between.
+    OnOff {
+        /// Mean frames of a burst, 1 or more: their number is geometric.
+        burst_frames: f64,
+        /// Rate in a burst over the mean rate, more than 1.
+        peak_ratio: f64,
+    },
+    /// Bursts whose frames are due at once, at equal distances.
+    Bursts {
+        /// Frames of a burst.
+        frames: u32,
     },
 }
 
@@ -155,6 +168,10 @@ pub struct Next {
 pub struct Core {
     /// Frames that can wait.
     pub queue: u32,
+    /// The law of its services.
+    pub law: usize,
+    /// Whether it slows others down that do so, and is slowed down.
+    pub contends: bool,
 }
 
 /// An outgoing link.
@@ -208,7 +225,11 @@ pub struct Program {
     pub(crate) service: Key,
     pub(crate) wakeup: Key,
     pub(crate) interruption: Key,
-    pub(crate) law: Law,
+    pub(crate) laws: Vec<Law>,
+    /// The law of each core.
+    pub(crate) law_of: Vec<u32>,
+    /// By core, all bits where it contends, no bit where it does not; empty where all do.
+    pub(crate) contends: Vec<u32>,
     pub(crate) turns: u32,
     /// Whether any source knows the part of a tick at which its frames come.
     pub(crate) knows_parts: bool,
@@ -333,11 +354,12 @@ impl Program {
         let scale = Scale { tick_ps: router.tick_ps };
         let factors = router.contention.len().clamp(1, router.cores.len());
         let factor = |busy: usize| router.contention.get(busy).or(router.contention.last()).copied().unwrap_or(1.0);
+        let of_kind = |kind: &Kind, busy: usize| if router.cores[kind.core].contends { factor(busy) } else { 1.0 };
         let mut rounding_ratio = 0.0_f64;
         let mut work_of = Vec::new();
         for kind in &router.kinds {
             for busy in 0..factors {
-                let ps = kind.work_ps * factor(busy);
+                let ps = kind.work_ps * of_kind(kind, busy);
                 let work = scale.fine("a service", ps)?;
                 let rounded_ps = f64::from(work) * router.tick_ps / f64::from(1_u32 << FINE_BITS);
                 rounding_ratio = rounding_ratio.max(if ps > 0.0 { (rounded_ps / ps - 1.0).abs() } else { 0.0 });
@@ -352,9 +374,11 @@ impl Program {
         });
         let most = |of: &[u32]| f64::from(of.iter().copied().max().unwrap_or(0));
         let costs = polls.as_ref().map_or(0.0, |polls| most(&polls.cost_of) + most(&polls.interrupt_of));
-        let longest = most(&work_of) * router.law.largest() + costs;
+        let longest = most(&work_of) * router.laws.iter().map(Law::largest).fold(0.0, f64::max) + costs;
         let interruptions = router.interruptions.as_ref().map(|its| InterruptionProgram::new(its, &scale, longest));
-        let sources = router.sources.iter().map(|source| SourceProgram::new(source, router));
+        let burst = Key::new(seed, replication, Purpose::Burst);
+        let sources = router.sources.iter().enumerate();
+        let sources = sources.map(|(number, source)| SourceProgram::new(source, router, (burst, number as u32)));
         let mut sources = sources.collect::<Result<Vec<_>, _>>()?;
         let gaps = || sources.iter().map(|source| source.pace.gap_ticks());
         let longest = gaps().map(|gaps| gaps.1).max().unwrap_or(1).max(1);
@@ -374,7 +398,13 @@ impl Program {
             service: Key::new(seed, replication, Purpose::Service),
             wakeup: Key::new(seed, replication, Purpose::WakeUp),
             interruption: Key::new(seed, replication, Purpose::Interruption),
-            law: router.law.clone(),
+            laws: router.laws.clone(),
+            law_of: router.cores.iter().map(|core| core.law as u32).collect(),
+            contends: if router.cores.iter().all(|core| core.contends) {
+                vec![]
+            } else {
+                router.cores.iter().map(|core| if core.contends { u32::MAX } else { 0 }).collect()
+            },
             turns: router.turns as u32,
             // A frame that comes from another core comes at the beginning of a tick.
             knows_parts: router.has_tandems() || sources.iter().any(SourceProgram::knows_parts),
@@ -421,6 +451,7 @@ impl Program {
         let is_counted = |source: &SourceProgram| match source.pace {
             Pace::Poisson { .. } => source.cell_at(until, self.cell_bits).0 < u64::from(u32::MAX),
             Pace::Even { .. } => true,
+            Pace::Bursts(ref bursts) => bursts.before(until).burst < u64::from(u32::MAX),
         };
         self.sources.iter().all(is_counted)
     }
@@ -566,6 +597,12 @@ impl Router {
         if self.cores.is_empty() || self.cores.len() > MOST_CORES {
             return refuse("lanes run 1 to 64 cores");
         }
+        if self.cores.iter().any(|core| core.law >= self.laws.len()) {
+            return refuse("a core has a law that there is not");
+        }
+        if self.polls.is_some() && !self.contention.is_empty() && self.cores.iter().any(|core| !core.contends) {
+            return refuse("only some of the cores that poll slow each other down");
+        }
         if self.links.len() > MOST_LINKS {
             return refuse("lanes run at most 64 links");
         }
@@ -620,6 +657,13 @@ impl Router {
                 && source.steps.iter().all(|step| step.0 >= 0.0 && step.0.is_finite() && step.1 > 0.0)
                 && source.steps.is_sorted_by(|one, other| one.0 < other.0)
                 && (source.kinds.len() == 1 || !source.kinds.is_empty() && source.arrivals != Arrivals::Poisson)
+                && match source.arrivals {
+                    Arrivals::OnOff { burst_frames, peak_ratio } => {
+                        burst_frames >= 1.0 && burst_frames.is_finite() && peak_ratio > 1.0 && peak_ratio.is_finite()
+                    }
+                    Arrivals::Bursts { frames } => frames > 0,
+                    Arrivals::Poisson | Arrivals::Even { .. } => true,
+                }
                 && source.kinds.iter().all(|place| {
                     place.iter().all(|kind| kind.0 + self.turns <= self.kinds.len() && kind.1 >= 0.0)
                         && place.iter().map(|kind| kind.1).sum::<f64>() > 0.0
@@ -652,10 +696,11 @@ impl Router {
 }
 
 impl SourceProgram {
-    fn new(source: &Source, router: &Router) -> Result<Self, Refusal> {
+    /// `of_bursts` is the key of the draws for bursts, and the number of the source.
+    fn new(source: &Source, router: &Router, of_bursts: (Key, u32)) -> Result<Self, Refusal> {
         let places = source.kinds.iter().map(Vec::len).max().unwrap_or(0);
         let mut program = Self {
-            pace: source.pace(router.tick_ps)?,
+            pace: source.pace(router.tick_ps, of_bursts)?,
             is_spaced: source.is_spaced(router),
             places: source.kinds.len() as u32,
             own_share: Vec::new(),
@@ -679,7 +724,7 @@ impl SourceProgram {
 }
 
 impl Source {
-    fn pace(&self, tick_ps: f64) -> Result<Pace, Refusal> {
+    fn pace(&self, tick_ps: f64, of_bursts: (Key, u32)) -> Result<Pace, Refusal> {
         let out_of_range = |rate_pps: f64| {
             Refusal(format!("{rate_pps:.2e} frames a second are too few or too many beside the shortest service"))
         };
@@ -693,29 +738,49 @@ impl Source {
                 Pace::poisson(&gaps)
                     .ok_or_else(|| out_of_range(if mean(least) < f64::from(1 << 20) { most } else { least }))
             }
+            _ if !(2.0..f64::from(1_u32 << 24)).contains(&mean(self.rate_pps)) => Err(out_of_range(self.rate_pps)),
             Arrivals::Even { phase } => {
-                let mean = mean(self.rate_pps);
-                if !(2.0..f64::from(1_u32 << 24)).contains(&mean) {
-                    return Err(out_of_range(self.rate_pps));
-                }
-                let gap = mean * 32.0_f64.exp2();
+                let gap = mean(self.rate_pps) * 32.0_f64.exp2();
                 Ok(Pace::Even { gap: gap as u64, first: (gap * phase.clamp(0.0, 1.0)) as u64 })
             }
+            Arrivals::OnOff { burst_frames, peak_ratio } => {
+                let (key, number) = of_bursts;
+                let of_burst = (key, number, self.kinds.len() as u32);
+                Pace::on_off(mean(self.rate_pps), burst_frames, peak_ratio, of_burst)
+                    .ok_or_else(|| Refusal("pauses between bursts are too short or too long for a clock".into()))
+            }
+            Arrivals::Bursts { frames } => Pace::bursts(mean(self.rate_pps), frames, of_bursts)
+                .ok_or_else(|| Refusal("bursts are too far apart, or too long".into())),
         }
     }
 
     /// Whether the wire may space its frames.
     fn is_spaced(&self, router: &Router) -> bool {
         let longest_ps = self.kinds.iter().flatten().map(|kind| router.kinds[kind.0].wire_ps).fold(0.0, f64::max);
-        // Equal gaps that the wire needs no longer than are left alone, at its own rate too.
-        let is_even = self.arrivals != Arrivals::Poisson;
-        longest_ps > 0.0 && !(is_even && longest_ps <= PS_PER_S / self.rate_pps * (1.0 + 1e-9))
+        // Gaps that the wire needs no longer than are left alone, at its own rate too.
+        let least_gap_ps = match self.arrivals {
+            Arrivals::Poisson | Arrivals::Bursts { .. } => 0.0,
+            Arrivals::Even { .. } => PS_PER_S / self.rate_pps,
+            Arrivals::OnOff { peak_ratio, .. } => PS_PER_S / self.rate_pps / peak_ratio,
+        };
+        longest_ps > least_gap_ps * (1.0 + 1e-9)
+    }
+
+    /// Mean frames of a burst.
+    #[must_use]
+    pub fn burst_frames(&self) -> f64 {
+        match self.arrivals {
+            Arrivals::OnOff { burst_frames, .. } => burst_frames,
+            Arrivals::Bursts { frames } => f64::from(frames),
+            Arrivals::Poisson | Arrivals::Even { .. } => 1.0,
+        }
     }
 
     /// Whether chance decides when its frames come, or how long.
     #[must_use]
     pub fn is_random(&self) -> bool {
-        self.arrivals == Arrivals::Poisson || self.kinds.iter().any(|place| place.len() > 1)
+        matches!(self.arrivals, Arrivals::Poisson | Arrivals::OnOff { .. })
+            || self.kinds.iter().any(|place| place.len() > 1)
     }
 
     /// Share of the time for which its frames keep the wire that they come by busy; above 1, they stand before it.

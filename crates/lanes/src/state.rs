@@ -106,8 +106,8 @@ impl Histograms {
     }
 }
 
-const BIN_BITS: u32 = 6;
-/// Bins of a time in ticks: 64 for each power of two.
+const BIN_BITS: u32 = 8;
+/// Bins of a time in ticks: 256 for each power of two.
 pub const BINS: usize = ((33 - BIN_BITS) as usize) << BIN_BITS;
 
 /// The bin of a time.
@@ -181,6 +181,8 @@ pub(crate) struct SourceLanes<W> {
     pub rest: W,
     /// Its place in the sequence that repeats.
     pub place: W,
+    /// Frames of its burst after it.
+    pub left: W,
 }
 
 #[derive(Debug, Clone)]
@@ -484,13 +486,13 @@ impl<W: Word> Lanes<W> {
         (lanes.now, lanes.high) = (words(low), words(high));
         for (number, source) in lanes.sources.iter_mut().enumerate() {
             for (lane, &start) in starts.iter().enumerate() {
-                if let Pace::Even { .. } = program.sources[number].pace {
-                    let came = source.skip(program, number, lane, start);
-                    let turn = u64::from(lanes.turn.get(lane)) + came;
-                    lanes.turn.set(lane, (turn % u64::from(program.turns)) as u32);
-                    continue;
-                }
-                source.draw_until(program, number, lane, start);
+                let came = match program.sources[number].pace {
+                    Pace::Poisson { .. } => source.draw_until(program, number, lane, start),
+                    Pace::Even { .. } => source.skip(program, number, lane, start),
+                    Pace::Bursts(_) => source.skip_bursts(program, number, lane, start),
+                };
+                let turn = u64::from(lanes.turn.get(lane)) + came;
+                lanes.turn.set(lane, (turn % u64::from(program.turns)) as u32);
             }
         }
         for link in &mut lanes.links {
@@ -519,6 +521,7 @@ impl<W: Word> Lanes<W> {
             gap: zero,
             rest: zero,
             place: zero,
+            left: zero,
         };
         let core = CoreLanes {
             frames: zero,
@@ -660,13 +663,22 @@ impl<W: Word> Lanes<W> {
             source.number.set(lane, from.number);
             source.rest.set(lane, from.rest);
             source.place.set(lane, from.place);
-            if let Pace::Poisson { .. } = program.sources[number].pace {
-                source.border.set(lane, low(program.cell_end(number, from.cell)));
-                source.gap.set(lane, program.sources[number].gap_in(from.cell));
+            match &program.sources[number].pace {
+                Pace::Poisson { .. } => {
+                    source.border.set(lane, low(program.cell_end(number, from.cell)));
+                    source.gap.set(lane, program.sources[number].gap_in(from.cell));
+                }
+                Pace::Bursts(bursts) => {
+                    let (_, frames, _) = bursts.draw(from.cell);
+                    source.left.set(lane, frames.saturating_sub(1 + from.number));
+                }
+                Pace::Even { .. } => {}
             }
         }
         let at = |ring: &Ring, place: usize| (ring.base as usize + place) * W::LANES + lane;
-        let busy = state.cores.iter().filter(|core| matches!(core.phase, phase::SERVES | phase::INTERRUPTED)).count();
+        let contends = |number: usize| program.contends.get(number).is_none_or(|&mask| mask != 0);
+        let works = |core: &CoreState| matches!(core.phase, phase::SERVES | phase::INTERRUPTED);
+        let busy = state.cores.iter().enumerate().filter(|&(number, core)| contends(number) && works(core)).count();
         self.busy.set(lane, busy as u32);
         for ((core, ring), from) in self.cores.iter_mut().zip(&program.cores).zip(&state.cores) {
             core.frames.set(lane, from.frames.len() as u32);
@@ -734,8 +746,30 @@ impl<W: Word> SourceLanes<W> {
         before
     }
 
-    /// Draws a lane's first frame at or after an instant.
-    fn draw_until(&mut self, program: &Program, number: usize, lane: usize, start: u64) {
+    /// Goes to a lane's first frame at or after an instant, where frames come in bursts; returns how many came before.
+    fn skip_bursts(&mut self, program: &Program, number: usize, lane: usize, start: u64) -> u64 {
+        let source = &program.sources[number];
+        let Pace::Bursts(bursts) = &source.pace else { unreachable!("frames come in bursts") };
+        let (opening, before) = bursts.first_from(start);
+        let instant = opening.at + u128::from(before) * u128::from(bursts.gap);
+        let (due, burst) = ((instant >> 32) as u64, opening.burst as u32);
+        let (_, frames, place) = bursts.draw(burst);
+        let came = opening.frames + u64::from(before);
+        let place = if bursts.flows == 0 { (came % u64::from(source.places)) as u32 } else { place };
+        self.ideal.set(lane, low(due));
+        self.next.set(lane, low(due));
+        self.rest.set(lane, instant as u32);
+        self.cell.set(lane, burst);
+        self.number.set(lane, before);
+        self.place.set(lane, place);
+        self.left.set(lane, frames - 1 - before);
+        let [_, what] = threefry(program.arrival, [burst, before | (number as u32) << NUMBER_BITS]);
+        self.kind.set(lane, source.kind(what, place));
+        came
+    }
+
+    /// Draws a lane's first frame at or after an instant; nobody counts how many came before.
+    fn draw_until(&mut self, program: &Program, number: usize, lane: usize, start: u64) -> u64 {
         let (cell, begin) = program.sources[number].cell_at(start, program.cell_bits);
         self.ideal.set(lane, low(begin));
         self.draw_first(program, number, lane, cell as u32);
@@ -745,6 +779,7 @@ impl<W: Word> SourceLanes<W> {
             self.draw_gap(program, number, own);
         }
         self.next.set(lane, self.ideal.get(lane));
+        0
     }
 
     /// Draws a lane's next frame from the first of a cell on, in as many cells as it takes; `ideal` is the start of the

@@ -3,7 +3,8 @@
 #![expect(clippy::inline_always, reason = "parts of the step, in a function that enables the vectors")]
 
 use crate::draw::{UNIT_BITS, exponential, scaled, threefry};
-use crate::pace::Pace;
+use crate::law::Law;
+use crate::pace::{Bursts, Pace};
 use crate::router::{
     COARSE_BITS, EVEN_CELL_BITS, FINE_BITS, InterruptionProgram, NO_NEXT, NUMBER_BITS, PollProgram, Program, Ring,
     SourceProgram, TICK_BITS, TimeProgram,
@@ -270,7 +271,8 @@ impl<W: Word> Lanes<W> {
         let wakes = taken.and(station.frames.is_zero());
         let rests = event.ends.and(left.is_zero());
         let starts = wakes.or(event.ends.and(rests.not()));
-        self.busy = self.busy.count(wakes).uncount(rests);
+        let counts = if program.contends.is_empty() { event.active } else { event.core.look_up(&program.contends) };
+        self.busy = self.busy.count(wakes.and(counts)).uncount(rests.and(counts));
         let [came, reached, waited] = self.put_in_ring(program, event, &station);
         let (mut leaving, mut begins) = (W::all(0), W::all(0));
         if let [_, _, ..] = program.core_of.as_slice() {
@@ -514,7 +516,16 @@ impl<W: Word> Lanes<W> {
             }
         };
         let [random, rounding] = threefry(program.service, self.counter(event));
-        let fine = scaled(work, program.law.factor(random), program.law.bits()).plus(extra);
+        let varied = |law: &Law| scaled(work, law.factor(random), law.bits());
+        let fine = match program.laws.as_slice() {
+            [only] => varied(only),
+            laws => {
+                let law = event.core.look_up(&program.law_of);
+                let its = |fine, (number, its)| law.equals(W::all(number as u32)).choose(varied(its), fine);
+                laws.iter().enumerate().fold(W::all(0), its)
+            }
+        };
+        let fine = fine.plus(extra);
         let mut came = split(rounding.right(FINE_BITS)).1;
         if program.knows_parts {
             came = event.part.equals(W::all(BY_CHANCE)).choose(came, event.part);
@@ -593,6 +604,7 @@ impl<W: Word> Lanes<W> {
             match source.pace {
                 Pace::Poisson { .. } => port.draw_gap(program, number, came),
                 Pace::Even { gap, .. } => port.go_on(program, number, gap, came),
+                Pace::Bursts(ref bursts) => port.go_on_in_bursts(program, number, bursts, came),
             }
             if !source.is_spaced {
                 port.next = came.choose(port.ideal, kept.next);
@@ -634,17 +646,55 @@ impl<W: Word> SourceLanes<W> {
     #[inline(always)]
     fn go_on(&mut self, program: &Program, number: usize, gap: u64, came: W) {
         let source = &program.sources[number];
-        let (ticks, part) = (W::all((gap >> 32) as u32), W::all(gap as u32));
-        let rest = self.rest.plus(part);
-        self.ideal = came.choose(self.ideal.plus(ticks).count(rest.below(part)), self.ideal);
-        self.rest = came.choose(rest, self.rest);
-        let place = self.place.count(came);
-        self.place = place.below(W::all(source.places)).and(place);
+        self.wait(gap, came);
+        self.go_to_next_place(source, came);
         let next = self.number.count(came);
         self.number = next.and(W::all((1 << EVEN_CELL_BITS) - 1));
         self.cell = self.cell.count(next.equals(self.number).not());
         let what = if source.draws_kinds() { threefry(program.arrival, self.counter(number))[1] } else { W::all(0) };
         self.kind = source.kind(what, self.place);
+    }
+
+    /// Goes to the frame after the one that came in the lanes of a mask, in its burst or in the next one.
+    #[inline(always)]
+    fn go_on_in_bursts(&mut self, program: &Program, number: usize, bursts: &Bursts, came: W) {
+        let source = &program.sources[number];
+        let opens = came.and(self.left.is_zero());
+        let stays = came.and(opens.not());
+        self.left = self.left.uncount(stays);
+        self.number = opens.not().and(self.number.count(came));
+        self.cell = self.cell.count(opens);
+        self.wait(bursts.gap, stays);
+        if bursts.flows == 0 {
+            self.go_to_next_place(source, came);
+        }
+        if opens.any() {
+            let (pause, frames, place) = bursts.draw(self.cell);
+            self.wait(bursts.between(), opens);
+            self.ideal = opens.choose(self.ideal.plus(pause), self.ideal);
+            self.left = opens.choose(frames.minus(W::all(1)), self.left);
+            if bursts.flows > 0 {
+                self.place = opens.choose(place, self.place);
+            }
+        }
+        let what = if source.draws_kinds() { threefry(program.arrival, self.counter(number))[1] } else { W::all(0) };
+        self.kind = source.kind(what, self.place);
+    }
+
+    /// Adds ticks, 32 fraction bits, to the instant of the next frame in the lanes of a mask.
+    #[inline(always)]
+    fn wait(&mut self, gap: u64, mask: W) {
+        let (ticks, part) = (W::all((gap >> 32) as u32), W::all(gap as u32));
+        let rest = self.rest.plus(part);
+        self.ideal = mask.choose(self.ideal.plus(ticks).count(rest.below(part)), self.ideal);
+        self.rest = mask.choose(rest, self.rest);
+    }
+
+    /// Goes on in the sequence that repeats, in the lanes of a mask.
+    #[inline(always)]
+    fn go_to_next_place(&mut self, source: &SourceProgram, mask: W) {
+        let place = self.place.count(mask);
+        self.place = place.below(W::all(source.places)).and(place);
     }
 
     /// The counter of the next frame's draw.

@@ -20,7 +20,7 @@ use routecast_lanes::vectors::Vectors;
 
 use self::arrivals::{Dealt, Share, Ways, arrivals_of, order_of};
 use self::chains::Chain;
-use self::cores::{check_core, contention, interruptions_of, law_of, polls_of, sleep_of, speed_of};
+use self::cores::{check_core, contention, interruptions_of, laws_of, polls_of, sleep_of, speed_of};
 use crate::error::SimError;
 use crate::graph::Graph;
 use crate::ledger::{Ledger, MINIS, SEGMENTS, mini_boundary};
@@ -33,6 +33,9 @@ use crate::time::PS_PER_S;
 const MINIS_PER_SEGMENT: usize = MINIS / SEGMENTS;
 /// Fewer segments than these are not worth their warm-up.
 const LEAST_SEGMENTS: usize = 4;
+/// Trials of fewer frames, or that leave fewer segments that are long beside their warm-up, are over sooner by events.
+const LEAST_FRAMES: f64 = 1e7;
+const MANY_SEGMENTS: usize = 128;
 
 /// A model in the terms of lanes.
 struct Model {
@@ -72,6 +75,22 @@ impl Prepared {
         let program = Program::new(&model.router, scenario.run.seed, scenario.run.replication);
         let planes = graph.planes.iter().map(|&plane| if plane == Plane::Events { Plane::Prefix } else { plane });
         Ok(Self { chains, model, program: program.map_err(|refusal| refusal.0)?, planes: planes.collect() })
+    }
+
+    /// The same of a scenario whose path is left open, if lanes are the faster way, on whatever processor: recursion cannot
+    /// run all of it, it has many frames, and a warm-up tells how each stretch goes on.
+    pub fn if_it_pays(scenario: &Scenario) -> Option<Self> {
+        let Scenario { load, run, .. } = scenario;
+        let seconds = run.duration_ps as f64 / PS_PER_S;
+        let frames: f64 = load.sources.iter().map(|source| source.rate_pps * seconds).sum();
+        let is_open = run.path == Path::Auto && run.begin.is_none() && !run.keep_end;
+        if !is_open || frames < LEAST_FRAMES {
+            return None;
+        }
+        let prepared = Self::new(scenario).ok()?;
+        let needs_events = Graph::compile(scenario).ok()?.planes.contains(&Plane::Events);
+        let pays = needs_events && prepared.model.most_segments(run.duration_ps) >= MANY_SEGMENTS && prepared.forgets();
+        pays.then_some(prepared)
     }
 
     fn forgets(&self) -> bool {
@@ -142,7 +161,6 @@ impl Model {
         // Frames alike, and what they are at each core that they may be dealt to.
         let mut alike: Vec<Vec<Kind>> = Vec::new();
         let mut ordered = Vec::new();
-        let factor = contention(scenario)?;
         let dealt = Dealt::of(scenario, graph)?;
         for source in &load.sources {
             if !source.steps.is_empty() && source.process != crate::scenario::Process::Poisson {
@@ -193,16 +211,20 @@ impl Model {
             // A core that sleeps takes frame by frame, too.
             polls = (!sleep.is_empty()).then_some(Polls { batch: 1, cost_ps: 0.0, interrupts: None });
         }
+        let (contention, contends) = contention(scenario, &tasks)?;
+        let (laws, law_of) = laws_of(scenario, &tasks)?;
+        let cores = tasks.iter().zip(law_of).zip(contends);
+        let cores = cores.map(|((&task, law), contends)| Core { queue: model.tasks[task].queue as u32, law, contends });
         let router = Router {
             tick_ps: Router::usual_tick_ps(&kinds),
-            cores: tasks.iter().map(|&task| Core { queue: model.tasks[task].queue as u32 }).collect(),
+            cores: cores.collect(),
             links: ports.iter().map(|&port| Link { queue: model.ports[port].tx_ring as u32 }).collect(),
-            law: law_of(scenario, &tasks)?,
+            laws,
             turns: dealt.turns(),
             polls,
             sleep,
             interruptions: interruptions_of(scenario, &tasks)?,
-            contention: factor,
+            contention,
             dealers: dealers.iter().map(|&dealer| model.tasks[dealer].route.to.len()).collect(),
             sources,
             kinds,
@@ -218,7 +240,7 @@ impl Model {
         if stages(&self.router).any(|router| router.sources.iter().any(is_full)) {
             return 1;
         }
-        let is_random = self.router.law != Law::Constant;
+        let is_random = self.router.laws.iter().any(|law| *law != Law::Constant);
         let is_overloaded =
             |router: &Router| (0..router.cores.len()).any(|core| slowest * load_of(router, core) > 0.98);
         if !is_random && stages(&self.router).any(|router| is_overloaded(&router)) {
@@ -256,13 +278,17 @@ fn forgotten_services(router: &Router) -> f64 {
     let room = router.cores.iter().map(|core| f64::from(core.queue) + 1.0).fold(1.0, f64::max);
     let of_core = |router: &Router, core: usize| {
         let apart = 1.0 - load_of(router, core).sqrt();
-        (room * room).min(25.0 / (apart * apart))
+        let uneven = router.sources.iter().map(Source::burst_frames).fold(1.0, f64::max);
+        (room * room).min(25.0 * uneven / (apart * apart))
     };
     let relaxation = stages(router)
         .flat_map(|router| (0..router.cores.len()).map(move |core| of_core(&router, core)).collect::<Vec<_>>())
         .fold(0.0, f64::max);
-    // One core after the other forgets how it began.
+    let work_ps = router.kinds.iter().map(|kind| kind.work_ps).fold(0.0, f64::max).max(1.0);
+    let bursts = router.sources.iter().map(|source| source.burst_frames() * PS_PER_S / source.rate_pps / work_ps);
+    // A few bursts; and one core after the other forgets how it began.
     (2.0 * relaxation + 4.0 * room + 2000.0) * router.cores_in_turn().unwrap_or(1) as f64
+        + 20.0 * bursts.fold(0.0, f64::max)
 }
 
 /// The router at the loads that its sources have one after the other.

@@ -107,6 +107,10 @@ pub fn run(scenario: &Scenario, report: &(dyn Fn(f64) -> ControlFlow<()> + Sync)
         #[cfg(not(feature = "lanes"))]
         return Err(SimError::NotInLanes { why: "this build has none".into() });
     }
+    #[cfg(feature = "lanes")]
+    if let Some(prepared) = crate::lanes::Prepared::if_it_pays(scenario) {
+        return prepared.run(scenario, report);
+    }
     if scenario.run.keep_end || scenario.run.begin.is_some() {
         return Err(SimError::NotInLanes { why: "a state is kept, and gone on from, in lanes alone".into() });
     }

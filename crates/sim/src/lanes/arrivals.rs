@@ -20,13 +20,20 @@ pub(super) struct Share {
 
 /// The order in which a source's frames come: at each place of a sequence that repeats, what they may be.
 pub(super) fn order_of(load: &Load, source: &crate::scenario::Source) -> Result<Vec<Vec<Share>>, String> {
-    let is_even = match source.process {
-        Process::Poisson => false,
-        Process::Cbr { .. } => true,
-        _ => return Err("its arrivals are neither Poisson nor evenly spaced".into()),
-    };
     let weight = |flow: u32| load.flows[flow as usize].weight;
-    let in_turn = is_even && source.flows.iter().all(|&flow| weight(flow) == weight(source.flows[0]));
+    let are_alike = source.flows.iter().all(|&flow| weight(flow) == weight(source.flows[0]));
+    let (is_even, in_bursts) = match source.process {
+        Process::Poisson => (false, false),
+        Process::Cbr { .. } => (true, false),
+        Process::Bursts { .. } => (true, true),
+        Process::OnOff { .. } => (false, true),
+        Process::Trace { .. } => return Err("its arrivals are those of a trace".into()),
+    };
+    if in_bursts && !are_alike {
+        return Err("each of its bursts is of one flow, and its flows are not equally frequent".into());
+    }
+    // Of on-off arrivals a place is a flow, which a burst is drawn to be of.
+    let in_turn = in_bursts || (is_even && are_alike);
     let in_order = load.sizes.len() > 1 && !load.random_sizes;
     if in_order && !is_even {
         return Err("frames of several sizes repeat in order".into());
@@ -60,8 +67,15 @@ pub(super) fn arrivals_of(
     kinds: Vec<Vec<(usize, f64)>>,
     trial_ticks: f64,
 ) -> Result<Source, String> {
-    let arrivals =
-        if let Process::Cbr { phase } = source.process { Arrivals::Even { phase } } else { Arrivals::Poisson };
+    let arrivals = match source.process {
+        Process::Cbr { phase } => Arrivals::Even { phase },
+        Process::OnOff { burst_frames, peak_ratio } => Arrivals::OnOff { burst_frames, peak_ratio },
+        Process::Bursts { burst_frames } => {
+            let frames = u32::try_from(burst_frames).map_err(|_| "its bursts are too long")?;
+            Arrivals::Bursts { frames }
+        }
+        Process::Poisson | Process::Trace { .. } => Arrivals::Poisson,
+    };
     let steps: Vec<(f64, f64)> = source.steps.iter().map(|step| (step.at_ps, step.rate_pps)).collect();
     let source = Source { rate_pps: source.rate_pps, steps, arrivals, kinds };
     let greatest_pps = source.steps.iter().map(|step| step.1).fold(source.rate_pps, f64::max);

@@ -112,21 +112,16 @@ fn random_time(time: &crate::scenario::RandomTime) -> RandomTime {
     }
 }
 
-/// The factors of the one pool whose units slow each other down; none where there is none.
-pub(super) fn contention(scenario: &Scenario) -> Result<Vec<f64>, String> {
+/// The factors of the one pool whose units slow each other down, and which cores they are; none where there is none.
+pub(super) fn contention(scenario: &Scenario, tasks: &[usize]) -> Result<(Vec<f64>, Vec<bool>), String> {
     let slows = |pool: &&crate::scenario::Pool| pool.contention.iter().any(|&factor| factor != 1.0);
     let mut pools = scenario.model.pools.iter().filter(slows);
-    let Some(pool) = pools.next() else { return Ok(vec![]) };
+    let Some(pool) = pools.next() else { return Ok((vec![], vec![true; tasks.len()])) };
     if pools.next().is_some() {
         return Err("the units of several pools slow each other down".into());
     }
-    let number = scenario.model.pools.iter().position(|other| std::ptr::eq(other, pool)).unwrap_or(0);
-    let is_of_it = |task: &Task| task.needs.first().is_some_and(|need| need.pool == number);
-    let works = |task: &&Task| task.per_frame_ps + task.per_byte_ps + task.per_batch_ps > 0.0;
-    if !scenario.model.tasks.iter().filter(works).all(is_of_it) {
-        return Err("only some of its cores slow each other down".into());
-    }
-    Ok(pool.contention.clone())
+    let is_of_it = |of: Option<&Pool>| of.is_some_and(|of| std::ptr::eq(of, pool));
+    Ok((pool.contention.clone(), pools_of(scenario, tasks).map(is_of_it).collect()))
 }
 
 /// Why a task unit is not a core of its own.
@@ -151,14 +146,21 @@ pub(super) fn check_core(scenario: &Scenario, number: usize) -> Result<(), Strin
     Ok(())
 }
 
-/// The law of all cores' services.
-pub(super) fn law_of(scenario: &Scenario, tasks: &[usize]) -> Result<Law, String> {
-    let mut variations = tasks.iter().map(|&task| scenario.model.tasks[task].variation);
-    let Some(first) = variations.next() else { return Err("no frame is served".into()) };
-    if variations.any(|other| other != first) {
-        return Err("services of its cores vary by different laws".into());
+/// The laws of the cores' services, and which each has.
+pub(super) fn laws_of(scenario: &Scenario, tasks: &[usize]) -> Result<(Vec<Law>, Vec<usize>), String> {
+    let mut known: Vec<Variation> = Vec::new();
+    let of_core = tasks.iter().map(|&task| {
+        let variation = scenario.model.tasks[task].variation;
+        known.iter().position(|&other| other == variation).unwrap_or_else(|| {
+            known.push(variation);
+            known.len() - 1
+        })
+    });
+    let of_core: Vec<usize> = of_core.collect();
+    if known.is_empty() {
+        return Err("no frame is served".into());
     }
-    Ok(law(first))
+    Ok((known.into_iter().map(law).collect(), of_core))
 }
 
 /// The law of a random factor.

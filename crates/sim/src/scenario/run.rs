@@ -115,7 +115,8 @@ impl Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Path {
-    /// Recursion where the model allows it, events for the rest.
+    /// Recursion where the model allows it, events for the rest; lanes for long trials that need events, where they can run
+    /// them.
     #[default]
     Auto,
     /// Recursion for everything, or an error.

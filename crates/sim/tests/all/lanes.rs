@@ -373,7 +373,12 @@ fn what_lanes_cannot_run_is_refused_with_the_reason() {
         refusal(&scenario)
     };
     let cases: [(Change, &str); 5] = [
-        (|s| s.load.sources[0].process = Process::Bursts { burst_frames: 8 }, "neither Poisson nor evenly spaced"),
+        (
+            |s| {
+                s.load.sources[0].process = Process::Trace { time_ps: vec![5], bytes: vec![64], flow: vec![0] };
+            },
+            "those of a trace",
+        ),
         (|s| s.model.tasks[0].parallel = Some(2), "serves several frames at once"),
         (|s| s.run.per_flow = true, "counted by flow"),
         (|s| s.model.tasks[0].queue = 1 << 20, "at most 65,536 frames"),

@@ -505,7 +505,8 @@ class Simulate:
     * ``replications``: independent replications, run on all cores; a single one has intervals from batch means (S10).
     * ``path``: ``auto`` uses Lindley's recursion where the model allows it and events for the rest; both give the same
       trace. ``lanes`` cuts the trial into segments that run side by side, one lane of a vector each, and proves the
-      seams between them; it draws by a rule of its own (S8), and the note says so.
+      seams between them; it draws by a rule of its own (S8), and the note says so. ``auto`` takes lanes for trials of
+      ten million frames or more that need events, where lanes run them and their seams close.
     * ``target_relative_half_width``: adds replications, up to ``max_replications``, until the 95 % half-width of the
       mean latency is at most this share of it.
     * ``steady_state``: refuses a trial whose transient has not ended (default). Every other trial is measured after

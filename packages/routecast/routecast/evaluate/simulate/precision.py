@@ -45,7 +45,7 @@ _FIRST_FRAMES = 250_000
 _BEYOND_FRAMES = 20
 _MAX_CORRELATION = 1.645
 """Normal quantile of a correlation of neighbouring batches that chance brings in one of twenty trials."""
-_RESOLUTION, _LANES_RESOLUTION = 5e-4, 1.0 / 128.0
+_RESOLUTION, _LANES_RESOLUTION = 5e-4, 1.0 / 512.0
 """Half of the width of a bin of the histograms, relative to its value; the second of those of lanes."""
 _PILOT_S = 3.0
 """Seconds of work before a precision is called out of reach."""
