@@ -19,7 +19,6 @@ from routecast.load.arrivals import Arrivals
 
 if TYPE_CHECKING:
     from routecast.evaluate.solve._absence_loss import AbsenceLoss
-    from routecast.evaluate.solve._on_off_loss import Bursts
 
 MAX_CHANCE_LOSS = 5e-3
 """Greatest loss by chance with which a loss by overload counts as known, and a latency is given."""
@@ -210,12 +209,14 @@ class ChanceLoss:
 
         bursts = bursts_at(self._fluid, index)
         if servers == 1:
+            from routecast.evaluate.solve._on_off_server import bounds_at_server
+
             if bursts is not None:
-                return self._of_bursts_at_server(index, bursts, bursts, mix)
+                return bounds_at_server(self._fluid, index, bursts, bursts, mix)
             pace_pps = self._pace_before(index)
             longer = bursts_at(self._fluid, index, undivided=True, pace_pps=pace_pps) if pace_pps > 0.0 else None
             whole = bursts_at(self._fluid, index, undivided=True) if pace_pps > 0.0 else None
-            bounds = self._of_bursts_at_server(index, longer, whole, mix) if longer and whole else None
+            bounds = bounds_at_server(self._fluid, index, longer, whole, mix) if longer and whole else None
             return bounds and (max(bounds[0] - lost_before, 0.0) / (1.0 - lost_before), bounds[1])
         if bursts is None:
             return None
@@ -242,59 +243,6 @@ class ChanceLoss:
         servers = min((len(part.units) // units for part, units in uses), default=task.parallel)
         return 1.0 / float(fluid.service_s[station]) if servers == 1 else 0.0
 
-    def _of_bursts_at_server(
-        self, index: int, bursts: Bursts, whole: Bursts, mix: ServiceMix
-    ) -> tuple[float, float] | None:
-        """Return :meth:`of_bursts` for one server: between no contention and the greatest, and between its rooms.
-
-        A batch, or a gated poll, of b frames frees b places at once: what is inside when the queue is full for the
-        first time is between its own places and those of a batch more, less what the batch has served by then.
-        """
-        from routecast.evaluate.solve._burst_bounds import most_contention
-        from routecast.evaluate.solve._on_off_server import ServerPhases, Spread, burst_loss_of_server, fits_phases
-
-        fluid, task, cost = self._fluid, self._fluid.graph.tasks[index], self._fluid.costs[index]
-        if cost.sleep_states or cost.moderation_s > 0.0 or cost.batch_s > 0.0 or len(fluid.uses[index]) > 1:
-            return None
-        interruptions = fluid.model.pool(task.needs[0].pool).interruptions if task.needs else None
-        if interruptions is not None and task.needs[0].units > 1:
-            return None
-        pools = [part.pool for part, _ in fluid.uses[index]]
-        factor = float(fluid.factor[index])
-        bare_s = mix.mean_s / cost.stretch / factor
-        scv = replace(mix, scv=task.service.squared_cv, completion=None).squared_cv
-        wakeup, start_s = task.activation.wakeup, cost.interrupt_s
-        set_up_s = start_s + (wakeup.average_s if wakeup is not None else 0.0)
-        spread_s2 = wakeup.squared_cv * wakeup.average_s**2 if wakeup is not None else 0.0
-        stopped = interruptions.duration if interruptions is not None else None
-        fill_s = [task.queue_frames / pps for pps in (math.fsum(whole.on_pps), min(bursts.on_pps))]
-        laws = [law for law in (wakeup, stopped) if law is not None]
-        if not all(fits_phases(law, longer_s) for law in laws for longer_s in fill_s):
-            return None
-        served = ServerPhases(
-            service=Spread(mean_s=bare_s, scv=scv),
-            interruptions_hz=interruptions.rate_hz if interruptions is not None else 0.0,
-            interruption=Spread(
-                mean_s=stopped.average_s if stopped is not None else 0.0,
-                scv=stopped.squared_cv if stopped is not None else 0.0,
-            ),
-            set_up=Spread(mean_s=set_up_s, scv=spread_s2 / set_up_s**2 if set_up_s > 0.0 else 0.0),
-            linger_s=cost.linger_s,
-        )
-        least = min((pool.contention.least_factor(pool.units) for pool in pools), default=1.0)
-        most = max(map(most_contention, pools), default=1.0)
-        places = float(task.queue_frames)
-        roomier = places
-        if cost.batch_frames > 1 and not cost.exhaustive:
-            left = max(1.0 - 1.0 / (math.fsum(bursts.on_pps) * bare_s * least), 0.0)
-            roomier += min(cost.batch_frames, task.queue_frames) * left
-        slow, fast = (replace(served, service=Spread(mean_s=bare_s * x, scv=scv)) for x in (most, least))
-        high = burst_loss_of_server(whole, slow, places)
-        is_known = most == least and roomier == places and bursts == whole
-        low = high if is_known else burst_loss_of_server(bursts, fast, roomier)
-        # A faster server sleeps more often: with set-ups it may lose more.
-        return None if math.isnan(low + high) else (min(low, high), max(low, high))
-
     def _cautious_scv(self, arriving: ArrivalProcess) -> float:
         """Return the squared variation of gaps that :meth:`overflow` counts."""
         scv = max(arriving.scv if math.isfinite(arriving.scv) else 0.0, self._arrivals.interarrival_scv, 1.0)
@@ -320,9 +268,11 @@ class ChanceLoss:
         room = self._fluid.graph.tasks[index].queue_frames - self.absences.bursts_frames[index]
         if not held_up:
             return self.overflow(load, room, arriving, mix)
+        from routecast.evaluate.solve._window_pace import roughest_scv
+
         # A delayed unit delays all windows that wait for it, and what varies inside makes the pace of a window vary.
         load, least = _HELD_UP * load, 1.0
-        rough = replace(mix, scv=max(self._roughest_scv(), mix.scv))
+        rough = replace(mix, scv=max(roughest_scv(self._fluid), mix.scv))
         for part in _SPLITS if room > 0.0 else ():
             lost = self._absence_loss.by_interruptions(
                 self._fluid.model.pools, rate, (1.0 - part) * room, self._cautious_scv(arriving)
@@ -332,21 +282,10 @@ class ChanceLoss:
 
     @cached_property
     def _paces(self) -> tuple[Vector, Vector] | None:
-        """Bounds of the pace of each window; None where it is itself an approximation.
+        """Bounds of the pace of each window; None where it is itself an approximation."""
+        from routecast.evaluate.solve._window_pace import known_paces
 
-        Constant services without delays follow a pattern, if no queue inside a window is too short for its frames: of
-        120 random routers (dpdk, IXP2850, smartnic and slices examples with other services, rings and loads) 87 losses
-        are known by it, and none was outside its range (docs/validation.md).
-        """
-        windows, tasks = self._fluid.windows, self._fluid.graph.tasks
-        assert windows is not None
-        if self.is_held_up() or float(windows.scv.max(initial=0.0)) > 0.0:
-            return None
-        for inside, units in zip(windows.tasks, windows.units.tolist(), strict=True):
-            for index in inside.difference(windows.enter):
-                if tasks[index].queue_frames + (1 if tasks[index].needs else tasks[index].parallel) < units:
-                    return None
-        return windows.paces(self._fluid.rates.sum(axis=1)[list(windows.enter)])
+        return known_paces(self._fluid)
 
     def _at_known_pace(self, index: int, rate: float, arriving: ArrivalProcess, mix: ServiceMix) -> float:
         """Return a bound of the loss before a window of known pace; 1 where the pace is not known."""
@@ -406,18 +345,11 @@ class ChanceLoss:
         rate, arriving, mix = before[index]
         return self.at_task_unit(index, rate, arriving, mix, room)
 
-    def _roughest_scv(self) -> float:
-        windows = self._fluid.windows
-        assert windows is not None
-        return max((self._fluid.graph.tasks[inside].service.squared_cv for inside in windows.inside), default=0.0)
-
     def is_held_up(self) -> bool:
         """Whether interruptions or highly variable services delay units inside windows."""
-        windows, fluid = self._fluid.windows, self._fluid
-        assert windows is not None
-        services = [self._fluid.graph.tasks[inside].service for inside in windows.inside]
-        is_interrupted = any(pool.interruptions is not None for pool in fluid.model.pools)
-        return is_interrupted or any(service.squared_cv > 1.0 for service in services)
+        from routecast.evaluate.solve._window_pace import is_held_up
+
+        return is_held_up(self._fluid)
 
     def overflow(self, load: float, room: float, arriving: ArrivalProcess, mix: ServiceMix) -> float:
         """Return a bound of the loss by fluctuation in a queue with ``room`` frames, by the diffusion of GI/G/1/K.

@@ -18,18 +18,21 @@ follows from ``R_n = A0·(-(A1 + R_{n+1}·A2))^-1`` (Neuts, Matrix-Geometric Sol
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
+from routecast.evaluate._general_queues import ServiceMix
 from routecast.evaluate._server_vacations import sorted_points
+from routecast.evaluate.solve._burst_bounds import most_contention
 from routecast.evaluate.solve._on_off_loss import Bursts, phases_of
 from routecast.evaluate.solve.flow import Vector
+from routecast.evaluate.solve.fluid import Fluid
 from routecast.quantity.schema import field, value
 from routecast.router.model import RandomTime
 
-__all__ = ["ServerPhases", "Spread", "burst_loss_of_server", "fits_phases"]
+__all__ = ["ServerPhases", "Spread", "bounds_at_server", "burst_loss_of_server"]
 
 _MAX_STAGES = 3
 _TWO_PHASES = 2.0
@@ -120,14 +123,68 @@ def burst_loss_of_server(bursts: Bursts, server: ServerPhases, queue_frames: flo
     return _loss(ports_change, arriving * pieces, chain, server.linger_s, levels, awake_from)
 
 
-def fits_phases(time: RandomTime, longer_s: float) -> bool:
+def bounds_at_server(
+    fluid: Fluid, index: int, bursts: Bursts, whole: Bursts, mix: ServiceMix
+) -> tuple[float, float] | None:
+    """Return bounds of the loss of bursts at one server: between no contention and the greatest, and between its rooms.
+
+    The bursts come as ``bursts``, at the pace of a server before it, or undivided as ``whole``. None where absences
+    without a law decide what is lost.
+
+    A batch, or a gated poll, of b frames frees b places at once: what is inside when the queue is full for the
+    first time is between its own places and those of a batch more, less what the batch has served by then.
+    """
+    task, cost = fluid.graph.tasks[index], fluid.costs[index]
+    if cost.sleep_states or cost.moderation_s > 0.0 or cost.batch_s > 0.0 or len(fluid.uses[index]) > 1:
+        return None
+    interruptions = fluid.model.pool(task.needs[0].pool).interruptions if task.needs else None
+    if interruptions is not None and task.needs[0].units > 1:
+        return None
+    pools = [part.pool for part, _ in fluid.uses[index]]
+    factor = float(fluid.factor[index])
+    bare_s = mix.mean_s / cost.stretch / factor
+    scv = replace(mix, scv=task.service.squared_cv, completion=None).squared_cv
+    wakeup, start_s = task.activation.wakeup, cost.interrupt_s
+    set_up_s = start_s + (wakeup.average_s if wakeup is not None else 0.0)
+    spread_s2 = wakeup.squared_cv * wakeup.average_s**2 if wakeup is not None else 0.0
+    stopped = interruptions.duration if interruptions is not None else None
+    fill_s = [task.queue_frames / pps for pps in (math.fsum(whole.on_pps), min(bursts.on_pps))]
+    laws = [law for law in (wakeup, stopped) if law is not None]
+    if not all(_fits_phases(law, longer_s) for law in laws for longer_s in fill_s):
+        return None
+    served = ServerPhases(
+        service=Spread(mean_s=bare_s, scv=scv),
+        interruptions_hz=interruptions.rate_hz if interruptions is not None else 0.0,
+        interruption=Spread(
+            mean_s=stopped.average_s if stopped is not None else 0.0,
+            scv=stopped.squared_cv if stopped is not None else 0.0,
+        ),
+        set_up=Spread(mean_s=set_up_s, scv=spread_s2 / set_up_s**2 if set_up_s > 0.0 else 0.0),
+        linger_s=cost.linger_s,
+    )
+    least = min((pool.contention.least_factor(pool.units) for pool in pools), default=1.0)
+    most = max(map(most_contention, pools), default=1.0)
+    places = float(task.queue_frames)
+    roomier = places
+    if cost.batch_frames > 1 and not cost.exhaustive:
+        left = max(1.0 - 1.0 / (math.fsum(bursts.on_pps) * bare_s * least), 0.0)
+        roomier += min(cost.batch_frames, task.queue_frames) * left
+    slow, fast = (replace(served, service=Spread(mean_s=bare_s * x, scv=scv)) for x in (most, least))
+    high = burst_loss_of_server(whole, slow, places)
+    is_known = most == least and roomier == places and bursts == whole
+    low = high if is_known else burst_loss_of_server(bursts, fast, roomier)
+    # A faster server sleeps more often: with set-ups it may lose more.
+    return None if math.isnan(low + high) else (min(low, high), max(low, high))
+
+
+def _fits_phases(time: RandomTime, longer_s: float) -> bool:
     """Whether the phases of a random time last as long beyond another time as it does, in the mean.
 
     Examples
     --------
-    >>> fits_phases(RandomTime(mean_s=1.0, variation="exponential"), 2.0)
+    >>> _fits_phases(RandomTime(mean_s=1.0, variation="exponential"), 2.0)
     True
-    >>> fits_phases(RandomTime(mean_s=1.0, variation="deterministic"), 1.0)
+    >>> _fits_phases(RandomTime(mean_s=1.0, variation="deterministic"), 1.0)
     False
     """
     if time.average_s <= 0.0:
