@@ -19,7 +19,6 @@ import numpy as np
 
 from routecast.evaluate._general_queues import MG1, ServiceMix
 from routecast.evaluate._queue import MeanQueue, Queue
-from routecast.evaluate._server_vacations import DD1Interrupted, SetUpAdded
 from routecast.evaluate.solve._arrivals import ArrivalProcess, departures, entering_arrivals, merge, split
 from routecast.evaluate.solve._chance_loss import (
     BURSTS_ERROR,
@@ -31,6 +30,7 @@ from routecast.evaluate.solve._chance_loss import (
 from routecast.evaluate.solve._delay_answer import (
     DelayAnswer,
     joined_notes,
+    latency_error_s,
     link_matters,
     through_stations,
     total_delay,
@@ -47,7 +47,6 @@ from routecast.evaluate.solve._stations import (
     behind_link,
     law_of,
 )
-from routecast.evaluate.solve.flow import FlowGraph, Vector
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.load.offered import line_rate_pps
 
@@ -55,10 +54,6 @@ if TYPE_CHECKING:
     from routecast.evaluate.solve._shared_queues import SharedQueues
 
 _RARE_LOSS = 1e-3
-_LATENCY_ERROR, _LATENCY_ERROR_WINDOWS = 0.1, 0.15
-_LATENCY_ERROR_SET_UPS, _LATENCY_ERROR_INTERRUPTED = 0.25, 0.5
-"""Error of a mean latency against the simulator's, as a share of it: in general, with windows, and where frames at
-equal gaps meet set-ups or interruptions (``benches/fuzz_models.py``; the last two were chosen on its seeds)."""
 _SURELY_NONE = 1e-9
 """Bound of the share of frames lost below which no other bound is asked for."""
 _IDLE_LINK = 0.01
@@ -76,9 +71,6 @@ def delays(fluid: Fluid) -> DelayAnswer:
     return walk.answer()
 
 
-_Parts = tuple[FlowGraph, Vector, Vector, Mapping[int, Queue], Mapping[int, float]]
-
-
 def _fluid_ratio(fluid: Fluid, index: int, rate: float) -> float:
     """Return the share of frames that the fluid state serves after the upstream losses by queueing theory."""
     if fluid.admitted_ratio[index] >= 1.0:
@@ -87,7 +79,57 @@ def _fluid_ratio(fluid: Fluid, index: int, rate: float) -> float:
     return min(1.0, served / rate)
 
 
+def _polled(fluid: Fluid, index: int, rate: float, queue: Queue, mix: ServiceMix) -> Queue:
+    """Return an overloaded queue whose polls remove a batch at once."""
+    activation, load = fluid.graph.tasks[index].activation, rate * mix.mean_s / max(servers_of(fluid, index), 1)
+    one_by_one = activation.kind == "interrupt" and activation.discipline != "gated"
+    batch_frames = fluid.costs[index].batch_frames
+    if one_by_one or load <= 1.0 or batch_frames <= 1 or isinstance(queue, PolledRing):
+        return queue
+    return PolledQueue(queue=queue, service_s=mix.mean_s, load=load, batch_frames=batch_frames)
+
+
+def _empties(fluid: Fluid, index: int) -> bool:
+    """Whether each poll of one server takes all frames that wait."""
+    task, cost = fluid.graph.tasks[index], fluid.costs[index]
+    gated = task.activation.kind != "interrupt" or task.activation.discipline == "gated"
+    takes_all = cost.batch_frames > 1 and task.queue_frames <= cost.batch_frames
+    return gated and takes_all and servers_of(fluid, index) == 1 and task.queue_frames <= MOST_RING_FRAMES
+
+
+def _whole_port(fluid: Fluid, rate: float, arriving: ArrivalProcess, station: Station) -> bool:
+    """Whether one server of constant time serves all frames of one port, of one size, without loss."""
+    spacing, graph = arriving.spacing, fluid.graph
+    if spacing is None or spacing.origin < 0 or station.servers > 1 or station.mix.law != "deterministic":
+        return False
+    by_port = graph.by_port(fluid.offered)
+    alone = math.isclose(rate, float(by_port[spacing.origin]), rel_tol=1e-9)
+    return alone and station.mix.is_one_size and station.exact and fluid.load.frames.is_fixed
+
+
+def _forwarded_bytes(
+    fluid: Fluid, served: list[float], sizes: Mapping[int, tuple[float, ...]], sizes_bytes: tuple[int, ...]
+) -> float:
+    """Return the mean size of the frames that leave by the ports.
+
+    ``sizes``: share of each frame size by node, where not that of the load.
+    """
+    frames = fluid.load.frames
+    total, in_all = 0.0, 0.0
+    for node in range(len(fluid.graph.tasks), fluid.graph.exit):
+        rate, shares = served[node], sizes.get(node, ())
+        mean = (
+            math.fsum(share * size for share, size in zip(shares, sizes_bytes, strict=True))
+            if shares
+            else frames.mean_bytes
+        )
+        total, in_all = total + rate, in_all + rate * mean
+    return in_all / total if total > 0.0 else frames.mean_bytes
+
+
 class _DelayComputation:
+    """Queue, loss and departures of each task unit and link, one after the other, and the answer from all of them."""
+
     def __init__(self, fluid: Fluid) -> None:
         self.fluid = fluid
         self.graph = fluid.graph
@@ -180,7 +222,7 @@ class _DelayComputation:
                         loss_bound = 0.0
                     self.chance.record(task.name, rate, loss_bound, why)
             else:
-                self.queues[index] = self._polled(index, rate, queue, mix)
+                self.queues[index] = _polled(self.fluid, index, rate, queue, mix)
                 if isinstance(queue, MeanQueue):
                     self._record_loss_of_shared_queue(index, rate, arriving)
                 self.interruptions_overflow |= (
@@ -290,38 +332,13 @@ class _DelayComputation:
             and not is_woken
             and queue.loss_ratio > 0.0
             and arriving.kind == "poisson"
-            and self._empties(index)
+            and _empties(self.fluid, index)
         ):
             queue = PolledRing(arrival_pps=rate, service=mix, ring_frames=task.queue_frames)
         if queue is not None and arriving.kind == "poisson":
-            exact = not is_woken and self._whole_port(rate, arriving, station)
+            exact = not is_woken and _whole_port(self.fluid, rate, arriving, station)
             queue = behind_link(queue, arriving.link_wait_s, exact=exact)
         return queue, reason
-
-    def _polled(self, index: int, rate: float, queue: Queue, mix: ServiceMix) -> Queue:
-        """Return an overloaded queue whose polls remove a batch at once."""
-        activation, load = self.graph.tasks[index].activation, rate * mix.mean_s / max(servers_of(self.fluid, index), 1)
-        one_by_one = activation.kind == "interrupt" and activation.discipline != "gated"
-        batch_frames = self.fluid.costs[index].batch_frames
-        if one_by_one or load <= 1.0 or batch_frames <= 1 or isinstance(queue, PolledRing):
-            return queue
-        return PolledQueue(queue=queue, service_s=mix.mean_s, load=load, batch_frames=batch_frames)
-
-    def _empties(self, index: int) -> bool:
-        """Whether each poll of one server takes all frames that wait."""
-        task, cost = self.graph.tasks[index], self.fluid.costs[index]
-        gated = task.activation.kind != "interrupt" or task.activation.discipline == "gated"
-        takes_all = cost.batch_frames > 1 and task.queue_frames <= cost.batch_frames
-        return gated and takes_all and servers_of(self.fluid, index) == 1 and task.queue_frames <= MOST_RING_FRAMES
-
-    def _whole_port(self, rate: float, arriving: ArrivalProcess, station: Station) -> bool:
-        """Whether one server of constant time serves all frames of one port, of one size, without loss."""
-        spacing, graph = arriving.spacing, self.graph
-        if spacing is None or spacing.origin < 0 or station.servers > 1 or station.mix.law != "deterministic":
-            return False
-        by_port = graph.by_port(self.fluid.offered)
-        alone = math.isclose(rate, float(by_port[spacing.origin]), rel_tol=1e-9)
-        return alone and station.mix.is_one_size and station.exact and self.fluid.load.frames.is_fixed
 
     def port_out(self, number: int) -> None:
         """Compute the wait for the outgoing link."""
@@ -399,13 +416,21 @@ class _DelayComputation:
             self.notes.append(f"no latency: {self.latency_unknown}")
         else:
             latency, waiting = total_delay(*parts)
-            latency_error = self._latency_error(latency.mean_s, parts)
+            # Where frames do not arrive at a link at random instants, it is between 0 and the wait of random arrivals.
+            guessed_s = through_stations(graph, self.rates, self.admitted, {}, self.port_wait_s)[2]
+            latency_error = latency_error_s(
+                latency.mean_s,
+                guessed_s if self.approximated else 0.0,
+                self.queues.values(),
+                in_windows=fluid.windows is not None,
+                interruptions_overflow=self.interruptions_overflow,
+            )
             if self.approximated and link_matters(*parts):
                 self.notes.append("the wait for outgoing links takes arrivals at random instants, an approximation")
         return DelayAnswer(
             drops_pps=drops,
             work_pps=work,
-            forwarded_bytes=self._forwarded_bytes(served),
+            forwarded_bytes=_forwarded_bytes(fluid, served, self.sizes, self.service.sizes_bytes),
             latency=latency,
             waiting=waiting,
             queue_frames=queue_frames,
@@ -418,29 +443,6 @@ class _DelayComputation:
             middle_loss_ratio=self.chance.middle,
             possible_losses=tuple(self.chance.places),
         )
-
-    def _latency_error(self, mean_s: float, parts: _Parts) -> tuple[float, float]:
-        """Return the bounds of the error of a mean latency, below and above, s.
-
-        Where frames do not arrive at a link at random instants, its wait is between 0 and that of random arrivals.
-        """
-        graph, rates, admitted, queues, port_wait_s = parts
-        _, _, port_s = through_stations(graph, rates, admitted, {}, port_wait_s)
-        guessed_s = port_s if self.approximated else 0.0
-        rest_s = mean_s - guessed_s
-        share = _LATENCY_ERROR
-        if self.fluid.windows is not None:
-            share = _LATENCY_ERROR_WINDOWS
-        if self.interruptions_overflow:
-            share = _LATENCY_ERROR_INTERRUPTED
-        for queue in queues.values():
-            sleeps = isinstance(queue, SetUpAdded)
-            awake = queue.queue if isinstance(queue, SetUpAdded) else queue
-            interrupted_too = isinstance(awake, DD1Interrupted)
-            share = max(
-                share, _LATENCY_ERROR_SET_UPS if sleeps else 0.0, _LATENCY_ERROR_INTERRUPTED if interrupted_too else 0.0
-            )
-        return guessed_s + share * rest_s, share * rest_s
 
     def _loss_error(self, lost_ratio: float) -> float:
         load = self.fluid.load
@@ -458,17 +460,3 @@ class _DelayComputation:
             return 1.0
         whole_s = self.service.of(index).mean_s
         return self.service.of(index, sizes).mean_s / whole_s if whole_s > 0.0 else 1.0
-
-    def _forwarded_bytes(self, served: list[float]) -> float:
-        """Return the mean size of the frames that leave by the ports."""
-        frames = self.fluid.load.frames
-        total, in_all = 0.0, 0.0
-        for node in range(len(self.graph.tasks), self.graph.exit):
-            rate, shares = served[node], self.sizes.get(node, ())
-            mean = (
-                math.fsum(share * size for share, size in zip(shares, self.service.sizes_bytes, strict=True))
-                if shares
-                else frames.mean_bytes
-            )
-            total, in_all = total + rate, in_all + rate * mean
-        return in_all / total if total > 0.0 else frames.mean_bytes

@@ -5,13 +5,18 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from routecast.evaluate._queue import MMc, Queue, Tandem, delay_of
+from routecast.evaluate._server_vacations import DD1Interrupted, SetUpAdded
 from routecast.evaluate.solve.flow import FlowGraph, Vector
 from routecast.evaluate.trial import Delay
 from routecast.quantity.schema import field, value
 
+_LATENCY_ERROR, _LATENCY_ERROR_WINDOWS = 0.1, 0.15
+_LATENCY_ERROR_SET_UPS, _LATENCY_ERROR_INTERRUPTED = 0.25, 0.5
+"""Error of a mean latency against the simulator's, as a share of it: in general, with windows, and where frames at
+equal gaps meet set-ups or interruptions (``benches/fuzz_models.py``; the last two were chosen on its seeds)."""
 _NOTABLE = 0.01
 _LINK = "M/G/1 at the outgoing link (approximation)"
 _NOTE = re.compile(r'("[^"]*")(.*)', re.DOTALL)
@@ -95,6 +100,30 @@ def total_delay(
         delay(sojourn_s, [(share, queue.sojourn_tail) for queue, share in shares.items()]),
         delay(waiting_s, [(share, queue.waiting_tail) for queue, share in shares.items()]),
     )
+
+
+def latency_error_s(
+    mean_s: float, guessed_s: float, queues: Iterable[Queue], *, in_windows: bool, interruptions_overflow: bool
+) -> tuple[float, float]:
+    """Return the bounds of the error of a mean latency, below and above, s.
+
+    ``guessed_s``: part of the latency that may be 0 as well; ``interruptions_overflow``: whether interruptions overflow
+    a queue.
+    """
+    rest_s = mean_s - guessed_s
+    share = _LATENCY_ERROR
+    if in_windows:
+        share = _LATENCY_ERROR_WINDOWS
+    if interruptions_overflow:
+        share = _LATENCY_ERROR_INTERRUPTED
+    for queue in queues:
+        sleeps = isinstance(queue, SetUpAdded)
+        awake = queue.queue if isinstance(queue, SetUpAdded) else queue
+        interrupted_too = isinstance(awake, DD1Interrupted)
+        share = max(
+            share, _LATENCY_ERROR_SET_UPS if sleeps else 0.0, _LATENCY_ERROR_INTERRUPTED if interrupted_too else 0.0
+        )
+    return guessed_s + share * rest_s, share * rest_s
 
 
 def link_matters(
