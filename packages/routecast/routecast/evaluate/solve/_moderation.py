@@ -1,4 +1,4 @@
-"""Frames of a trace that wait for the interrupt of a thread, because interrupts keep a least distance.
+"""Frames of a trace that wait for interrupts, which keep a least distance, and for the polls that these start.
 
 ::
 
@@ -6,8 +6,8 @@
     interrupts  ^          ^            ^      the first at once, each later one a moderation after the one before
     served      |          |||||        |||||  a session: frames that come while it lasts need no interrupt
 
-What comes between two interrupts is handed on together: it wakes the next thread once, and what came after the last
-interrupt of a trace is still in the ring when the trace ends.
+What comes between two interrupts is handed on together: it wakes the next thread of a machine once, and what came after
+the last interrupt of a trace is still in the ring when the trace ends.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.evaluate.solve._cost import Cost
+from routecast.evaluate.solve.fluid import Fluid
 
-__all__ = ["noticed_at"]
+__all__ = ["noticed_at", "polled"]
 
 _PS = 1e12
 Instants = NDArray[np.uint64]
@@ -48,3 +49,38 @@ def noticed_at(at: Instants, service_s: NDArray[np.float64], cost: Cost, *, budg
     np.greater(starts[1:], ends[:-1] + np.uint64(batch), out=is_first[1:])
     session = np.maximum.accumulate(np.where(is_first, np.arange(len(at)), 0))
     return np.maximum(at, starts[session])
+
+
+def polled(
+    fluid: Fluid, index: int, at: Instants, work: Instants, *, room: int, wakeup_s: float, span: tuple[int, int]
+) -> tuple[Instants, Instants, int]:
+    """Return when the polls of a task unit start and end the service of each frame, and its work in a span of time, ps.
+
+    ``at``, ``work``: arrivals in order and services, ps; ``room``: frames that may wait; ``wakeup_s``: time before a
+    poll starts; ``span``: begin and end, ps. Frames that are lost start at 2^64 - 1.
+    """
+    from routecast import _core  # the compiled part is loaded where it is used
+
+    cost, task = fluid.costs[index], fluid.graph.tasks[index]
+    mean_factor = float(fluid.factor[index])
+    times_s = (cost.moderation_s, wakeup_s, cost.linger_s)
+    moderation, wakeup, linger = (round(time_s * _PS) for time_s in times_s)
+    interrupt, batch = (round(time_s * mean_factor * _PS) for time_s in (cost.interrupt_s, cost.batch_s))
+    polls_frames = task.activation.budget_frames if task.activation.kind == "interrupt" else cost.batch_frames
+    polls = (polls_frames, interrupt, batch, moderation, wakeup, linger)
+    busy_ps = 0
+    packed_starts = packed_ends = b""
+    for until, sign in zip(span, (-1, 1), strict=True):
+        if not until:
+            continue
+        packed_starts, packed_ends, worked_ps, _ = _core.polled_starts(
+            at.tobytes(),
+            work.tobytes(),
+            room,
+            until,
+            polls,
+            exhaustive=cost.exhaustive,
+            sleep_ps=[(round(after_s * _PS), round(exit_s * _PS)) for after_s, exit_s in cost.sleep_states],
+        )
+        busy_ps += sign * worked_ps
+    return np.frombuffer(packed_starts, np.uint64), np.frombuffer(packed_ends, np.uint64), busy_ps

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.evaluate.solve._delay_answer import DelayAnswer
-from routecast.evaluate.solve._moderation import noticed_at
-from routecast.evaluate.solve._recorded_routes import GOLDEN_RATIO
+from routecast.evaluate.solve._moderation import noticed_at, polled
+from routecast.evaluate.solve._recorded_routes import routed
 from routecast.evaluate.solve._recorded_stations import (
     SURE,
     Course,
@@ -39,7 +39,7 @@ from routecast.evaluate.solve._recorded_stations import (
 )
 from routecast.evaluate.solve._recorded_switches import Switches
 from routecast.evaluate.solve._recorded_turns import serve_in_turns, turns_of
-from routecast.evaluate.solve._recorded_wakes import Visit, starts_ratios
+from routecast.evaluate.solve._recorded_wakes import Visit, starts_ratios, units_of_starts
 from routecast.evaluate.solve._recorded_windows import follow, paths_of
 from routecast.evaluate.solve._recording import CHUNK_FRAMES, NOTABLE, PS, Floats, Instants, Numbers, Recording
 from routecast.evaluate.solve._repeated_bursts import recorded_bursts
@@ -48,7 +48,6 @@ from routecast.evaluate.solve._unknown_shares import Absences, absences_of
 from routecast.evaluate.solve.fluid import MEAN_BATCHES, Fluid
 from routecast.evaluate.trial import Delay
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
-from routecast.load.trace import numbers_counted
 
 __all__ = ["pass_recorded"]
 
@@ -519,36 +518,15 @@ class _Passage:
 
     def _poll(self, index: int, frames: Numbers, station: RecordedStation) -> Numbers:
         """Let frames wait for interrupts and polls of a task unit; return those that are not lost."""
-        from routecast import _core  # the compiled part is loaded where it is used
-
-        cost, task = self.fluid.costs[index], self.graph.tasks[index]
         factors = self.contention.factors_of(index)
         factor = factors if isinstance(factors, float) else factors[frames]
         work = np.rint(station.service_s[self.recording.size_places(frames)] * factor * PS).astype(np.uint64)
-        mean_factor = float(self.fluid.factor[index])
         assert station.wakeup_s is not None
-        times_s = (cost.moderation_s, station.wakeup_s, cost.linger_s)
-        moderation, wakeup, linger = (round(time_s * PS) for time_s in times_s)
-        interrupt, batch = (round(time_s * mean_factor * PS) for time_s in (cost.interrupt_s, cost.batch_s))
-        polls_frames = task.activation.budget_frames if task.activation.kind == "interrupt" else cost.batch_frames
-        polls = (polls_frames, interrupt, batch, moderation, wakeup, linger)
         at = self.at[frames]
-        busy_ps = 0
-        packed_starts = packed_ends = b""
-        for until, sign in ((self.recording.begin, -1), (self.recording.end, 1)):
-            if not until:
-                continue
-            packed_starts, packed_ends, worked_ps, _ = _core.polled_starts(
-                at.tobytes(),
-                work.tobytes(),
-                station.room,
-                int(until),
-                polls,
-                exhaustive=cost.exhaustive,
-                sleep_ps=[(round(after_s * PS), round(exit_s * PS)) for after_s, exit_s in cost.sleep_states],
-            )
-            busy_ps += sign * worked_ps
-        starts, ends = np.frombuffer(packed_starts, np.uint64), np.frombuffer(packed_ends, np.uint64)
+        span = int(self.recording.begin), int(self.recording.end)
+        starts, ends, busy_ps = polled(
+            self.fluid, index, at, work, room=station.room, wakeup_s=station.wakeup_s, span=span
+        )
         kept = starts != _LOST
         self.lost[index] = int(np.count_nonzero(self.recording.counts(at[~kept])))
         frames, starts = frames[kept], starts[kept]
@@ -567,16 +545,7 @@ class _Passage:
         if self.fluid.steady is not None:
             factors = {visit.index: self.contention.mean_factor(visit.index) for visit in self.visits}
             self.starts_ratio = starts_ratios(self.fluid, self.visits, self.recording, self.stream_of_flow, factors)
-            steady = self.fluid.steady
-            for part in self.fluid.components:
-                threads = {
-                    int(steady.machine.thread[steady.machine.propagation.position[index]]) for index, _ in part.members
-                }
-                self.contention.starting_units[part.units] = sum(
-                    self.starts_ratio.get(thread, 0.0) * float(steady.wakes.start[thread])
-                    for thread in threads
-                    if thread < len(steady.machine.threads)
-                )
+            self.contention.starting_units |= units_of_starts(self.fluid, self.starts_ratio)
 
     def starts_ratio_of(self, index: int) -> float | None:
         """Return the time of the starts of a task unit's thread, of that in the fluid state; None if not counted."""
@@ -587,25 +556,9 @@ class _Passage:
 
     def _route(self, index: int, frames: Numbers) -> None:
         """Send the served frames to the next nodes, those of divided streams in turn."""
-        edges = self.graph.edges[index]
         frames = self._in_order(frames)
-        flow = self.trace.flow[frames]
-        present = np.flatnonzero(numbers_counted(flow))
-        by_flow = [(node, fraction[self.stream_of_flow]) for node, fraction in edges]
-        if all(((share[present] == 0.0) | (share[present] == 1.0)).all() for _, share in by_flow):
-            for node, share in by_flow:
-                is_all = len(present) and (share[present] == 1.0).all()
-                self.pending.setdefault(node, []).append(frames if is_all else frames[(share == 1.0)[flow]])
-            return
-        whole = [(node, share[flow]) for node, share in by_flow]
-        # Equal shares take exact turns.
-        shares = np.stack([share for _, share in whole])
-        places = np.arange(len(frames))
-        equal = len(edges) * shares.max() <= 1.0 + 1e-9
-        at = (places % len(edges) + 0.5) / len(edges) if equal else (0.5 + places * GOLDEN_RATIO) % 1.0
-        chosen = np.minimum((np.cumsum(shares, axis=0) <= at).sum(axis=0), len(edges) - 1)
-        for number, (node, _) in enumerate(whole):
-            self.pending.setdefault(node, []).append(frames[chosen == number])
+        for node, part in routed(self.graph.edges[index], frames, self.trace.flow[frames], self.stream_of_flow):
+            self.pending.setdefault(node, []).append(part)
 
     @property
     def added_by_chance_ratio(self) -> float:

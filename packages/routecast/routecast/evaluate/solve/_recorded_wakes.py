@@ -28,7 +28,7 @@ from routecast.evaluate.solve._throughput import Steady
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.router.model import ResourcePool
 
-__all__ = ["Visit", "starts_ratios"]
+__all__ = ["Visit", "starts_ratios", "units_of_starts"]
 
 _MAX_VISITS, _MAX_VISITS_OF_BURSTS = 1 << 16, 1 << 13
 """Visits of frames at task units that are followed, some 5 us each; of longer traces the first frames. Those of
@@ -60,6 +60,24 @@ def starts_ratios(
     paying = {number for number in threads if number < len(steady.machine.threads) and steady.wakes.start[number] > 0.0}
     starts = _Follower(fluid, factors, Routes(fluid, stream_of_flow), recording).starts(visits) if paying else {}
     return {number: starts[number] / float(steady.wakes.start[number]) for number in paying & starts.keys()}
+
+
+def units_of_starts(fluid: Fluid, ratios: Mapping[int, float]) -> dict[tuple[int, ...], float]:
+    """Return how many units are at work for starts of threads on average, by the units of each component.
+
+    ``ratios``: by thread, the time that its starts take, of that in the fluid state.
+    """
+    steady = fluid.steady
+    assert steady is not None
+    starting_units = {}
+    for part in fluid.components:
+        threads = {_thread(steady, index) for index, _ in part.members}
+        starting_units[part.units] = sum(
+            ratios.get(thread, 0.0) * float(steady.wakes.start[thread])
+            for thread in threads
+            if thread < len(steady.machine.threads)
+        )
+    return starting_units
 
 
 def _thread(steady: Steady, index: int) -> int:
