@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,15 +13,8 @@ import numpy as np
 
 from routecast.calibration._discrepancy import Discrepancy
 from routecast.calibration._posterior import average_of_medians, shortest_tails, weighted_quantiles
-from routecast.calibration._rate_draws import (
-    FALL_RATIO,
-    TOLERANCE_RATIO,
-    FittedLaw,
-    RateDraws,
-    at_cores,
-    falls,
-    useful_core_pps,
-)
+from routecast.calibration._rate_draws import FALL_RATIO, TOLERANCE_RATIO, FittedLaw, RateDraws, at_cores
+from routecast.calibration._warnings import contradictions_of, fall_sentence, hump_sentence, warnings_of
 from routecast.calibration.caps import Caps
 from routecast.calibration.forward import REFERENCE_BYTES, saturate
 from routecast.calibration.next_points import NextPoint, candidates, half_width_ratio, interval_log_width, rank
@@ -53,20 +45,11 @@ MAX_CORES = 4096
 _CONSECUTIVE_CORES = 24
 _COUNT_GROWTH = 1.12
 """Ratio of successive numbers of cores beyond the consecutive ones."""
-_LEAP_RATIO = 2.0
-"""Ratio of rates per core, or of longer to shorter frames, above which a unit or a row of the table is wrong."""
-_WRONG_UNIT_RATIO = 5.0
-"""Ratio of a row to what the others give, or of its repetitions, that no disturbance explains: bytes for bits are 8."""
 
 _NO_LINK_BPS = 1e15
 """Rate of the links of a router whose table states none: they never limit."""
 
 _MIN_CHANCE = 0.025
-_MIN_CORE_COUNTS = 3
-_BEYOND_SD = 3.0
-"""Standard deviations of a measurement beyond the measured rates beside it, from which a prediction is named."""
-_LARGE_DISCREPANCY = 0.25
-"""Scale from which a discrepancy is as large as the effect that a law explains."""
 _SHARED_GAIN_CORES = 0.25
 """Gain of a further core, in rates of a single core, below which a shared resource limits and not the cores."""
 
@@ -264,59 +247,17 @@ class FittedRouter:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Sentences on points that contradict each other or every law."""
-        sentences = [
-            f"{_describe(prediction.point)} is treated as an outlier: "
-            f"the other points give {prediction.throughput_pps / 1e6:.4g} Mpps; measure it again"
-            for prediction in self.predict(self.outliers)
-            if not _is_of_another_unit(prediction)
-        ]
-        others = [point for point in self.points if point not in self.outliers]
-        sentences += [
-            f"{_describe(prediction.point)} lies outside its own 95 % interval, "
-            f"{prediction.low_pps / 1e6:.4g} to {prediction.high_pps / 1e6:.4g} Mpps"
-            for prediction in self.predict(others)
-            if not prediction.low_pps <= prediction.point.throughput_pps <= prediction.high_pps
-        ]
-        sentences += [
-            f"{_describe(more)} is less than {_describe(fewer)}: with more cores it may fall further"
-            for fewer, more in falls(others)
-        ]
-        sentences += self.contradictions
-        sentences += self.caps.texts
-        large_discrepancy_weight = sum(
-            fitted_law.weight * float(np.mean(self.discrepancy.smooth[fitted_law.cells] >= _LARGE_DISCREPANCY))
-            for fitted_law in self.fitted
-        )
-        if large_discrepancy_weight > 0.5 and len({point.working_cores for point in others}) >= _MIN_CORE_COUNTS:
-            sentences.append(
-                "no law of contention fits the points: measure between them before you rely on a prediction"
-            )
-        return tuple(sentences)
+        return warnings_of(self)
 
     @property
     def contradictions(self) -> tuple[str, ...]:
         """Sentences on rows that cannot both be right: a wrong unit or row, which no calibration survives."""
-        others = [point for point in self.points if point not in self.outliers]
-        look = "look for a wrong unit or row"
-        return (
-            *(f"{_describe(more)} contradicts {_describe(few)}: {why}; {look}" for few, more, why in _leaps(others)),
-            *(
-                f"{_describe(high)} contradicts {_describe(low)} under the same conditions: {look}"
-                for low, high in self.spreads
-                if high.throughput_pps > _WRONG_UNIT_RATIO * low.throughput_pps
-            ),
-            *(
-                f"{_describe(prediction.point)} contradicts the other rows, which give "
-                f"{prediction.throughput_pps / 1e6:.4g} Mpps there: {look}"
-                for prediction in self.predict(self.outliers)
-                if _is_of_another_unit(prediction)
-            ),
-        )
+        return contradictions_of(self)
 
     def humps(self, points: Sequence[Point]) -> tuple[str, ...]:
         """Return a sentence on each point whose prediction leaves the range of the measured rates beside it."""
         calibrated = [point for point in self.points if point not in self.outliers]
-        sentences = (_hump(prediction, calibrated, self.noise_ratio) for prediction in self.predict(points))
+        sentences = (hump_sentence(prediction, calibrated, self.noise_ratio) for prediction in self.predict(points))
         return tuple(filter(None, sentences))
 
     def remarks(self, points: Sequence[Point]) -> tuple[str, ...]:
@@ -333,7 +274,7 @@ class FittedRouter:
         if chance < _MIN_CHANCE:
             return ()
         is_locked = any(fitted_law.law.collapses for fitted_law in self.fitted)
-        return (_fall_sentence(largest, calibrated, chance, is_locked=is_locked),)
+        return (fall_sentence(largest, calibrated, chance, is_locked=is_locked),)
 
     def service_s(self, cores: float, frame_bytes: float) -> float:
         """Return the seconds per frame of a core while ``cores`` cores are busy, averaged over the laws.
@@ -473,55 +414,6 @@ def _limit(point: Point, core_pps: Floats) -> Limit:
     return flow.limit
 
 
-def _fall_sentence(largest: Point, calibrated: Point, chance: float, *, is_locked: bool) -> str:
-    """Return that more cores may forward less, and the cause; ``is_locked``: whether a law with a collapse fits."""
-    cause = "a lock or a queue" if is_locked else "a cache or a bus"
-    queue_hint = ", or set shared_queue = no if each core has its own queues" if is_locked else ""
-    return (
-        f"{_cores(largest)} may forward less than {_cores(calibrated)} do, with a chance of {chance:.0%}: {cause} "
-        f"that all cores share can slow them down; measure between them{queue_hint}"
-    )
-
-
-def _hump(prediction: Prediction, calibrated: Sequence[Point], noise_ratio: float) -> str | None:
-    """Return a sentence if a prediction leaves the range of the measured rates beside it."""
-    point, rate_pps = prediction.point, prediction.throughput_pps
-    own = [p for p in calibrated if p.frame_bytes == point.frame_bytes]
-    fewer = [p for p in own if p.working_cores < point.working_cores]
-    more = [p for p in own if p.working_cores > point.working_cores]
-    if not fewer or not more:
-        return None
-    ends = max(fewer, key=lambda p: p.working_cores), min(more, key=lambda p: p.working_cores)
-    low, high = sorted(p.throughput_pps for p in ends)
-    beyond = math.exp(_BEYOND_SD * noise_ratio)
-    if low / beyond <= rate_pps <= high * beyond:
-        return None
-    which = "above" if rate_pps > high else "below"
-    return (
-        f"{_cores(point)} are predicted with {rate_pps / 1e6:.4g} Mpps, {which} the measured rates of "
-        f"{_cores(ends[0])} and {_cores(ends[1])}, {ends[0].throughput_pps / 1e6:.4g} and "
-        f"{ends[1].throughput_pps / 1e6:.4g} Mpps: nobody measured that; measure there"
-    )
-
-
-def _is_of_another_unit(prediction: Prediction) -> bool:
-    """Whether a measured rate is so far off its prediction that its unit or its row is wrong."""
-    times = prediction.point.throughput_pps / prediction.throughput_pps
-    return max(times, 1.0 / times) > _WRONG_UNIT_RATIO
-
-
-def _leaps(points: Sequence[Point]) -> Iterator[tuple[Point, Point, str]]:
-    """Yield pairs of points with contradictory rates, and the reason."""
-    for few, more in itertools.pairwise(sorted(points, key=lambda p: (p.frame_bytes, p.working_cores))):
-        core_ratio = useful_core_pps(more) / useful_core_pps(few)
-        if few.frame_bytes == more.frame_bytes and core_ratio > _LEAP_RATIO:
-            yield few, more, f"each core would forward {core_ratio:.3g} times as much"
-    for short, long in itertools.pairwise(sorted(points, key=lambda p: (p.working_cores, p.frame_bytes))):
-        times = long.throughput_pps / short.throughput_pps
-        if short.working_cores == long.working_cores and times > _LEAP_RATIO:
-            yield (short, long, f"the rate of longer frames would be {times:.3g} times as high")
-
-
 def sparse_counts(max_count: int) -> list[int]:
     """Return all numbers of cores up to 24, then increasingly sparse ones, up to ``max_count``.
 
@@ -539,14 +431,6 @@ def sparse_counts(max_count: int) -> list[int]:
 def _including(middle: float, spread: Intervals) -> Intervals:
     """Return the intervals, extended to include the point prediction."""
     return {level: (min(low, middle), max(high, middle)) for level, (low, high) in spread.items()}
-
-
-def _describe(point: Point) -> str:
-    return f"the rate of {_cores(point)} at {point.frame_bytes:g} B ({point.throughput_pps / 1e6:.4g} Mpps)"
-
-
-def _cores(point: Point) -> str:
-    return f"{point.working_cores} core{'s' if point.working_cores > 1 else ''}"
 
 
 def _draw_weights(fitted: Sequence[FittedLaw]) -> Floats:
