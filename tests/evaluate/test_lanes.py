@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.trial import Trial
 from routecast.load import Arrivals, Flow, FlowSet, FrameMix, OfferedLoad
 from routecast.router import (
+    Activation,
     Contention,
     Need,
     Port,
@@ -27,6 +30,9 @@ from routecast.router import (
     station,
 )
 from routecast.router.files import read_router_and_load
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "page"))
+random_router = importlib.import_module("scenarios").random_router
 
 UNEQUAL = FlowSet(
     name="unequal", flows=tuple(Flow(rss_hash=i, ingress=i % 2, egress=1 - i % 2, weight=1.0 + i) for i in range(4))
@@ -304,6 +310,32 @@ def test_a_window_of_several_frames_is_no_chain() -> None:
         Simulate(replace(router, pools=shared), path="lanes").trial(load, 0.01)
 
 
+def test_cores_that_are_woken_by_interrupts_stand_behind_a_card_that_is_not() -> None:
+    router, load = read_router_and_load(EXAMPLES / "napi.router.toml")
+    assert load is not None
+    entry = router.ports[0].entry
+    behind = next(task for task in router.tasks if task.name == entry)
+    card = replace(
+        behind,
+        name="card",
+        needs=(Need(pool="card"),),
+        service=ServiceCost(per_packet_s=0.3e-6, variation="exponential"),
+        queue_frames=64,
+        route=Route(to=(entry,)),
+        activation=Activation(),
+    )
+    ports = tuple(replace(port, entry="card") for port in router.ports)
+    carded = replace(router, ports=ports, tasks=(card, *router.tasks), pools=(*router.pools, ResourcePool(name="card")))
+    offered = replace(load, rate_pps=1.2e6, arrivals=Arrivals.poisson())
+    lanes, events = (Simulate(carded, path=path).trial(offered, 0.5) for path in ("lanes", "events"))
+    assert lanes.latency is not None
+    assert events.latency is not None
+    assert lanes.latency.mean_s == pytest.approx(events.latency.mean_s, rel=0.02)
+    assert lanes.latency.p99_s == pytest.approx(events.latency.p99_s, rel=0.03)
+    shares = [{each.name: each.utilisation_ratio for each in trial.resources} for trial in (lanes, events)]
+    assert shares[0] == pytest.approx(shares[1], rel=0.02, abs=0.005)
+
+
 def is_in_lanes(trial: Trial) -> bool:
     return any(note.startswith("in lanes") for note in trial.notes)
 
@@ -331,3 +363,32 @@ def test_a_long_trial_that_needs_events_is_run_in_lanes_and_others_are_not() -> 
     assert not is_in_lanes(Simulate(constant, seed=3).trial(even, 1.01e7 / even.rate_pps))
     # Recursion is faster, and stays.
     assert not is_in_lanes(Simulate(queue(), seed=3).trial(poisson(0.5e6), 21.0))
+
+
+@pytest.mark.slow
+def test_random_routers_are_those_of_the_events() -> None:
+    """Loss and mean latency of replications by independent seeds: no more differ than chance allows."""
+    replications, differing, compared = 6, [], 0
+    for seed in range(120):
+        builder, model, load = random_router(seed)
+        if builder not in {"multicore", "softirq", "file"}:
+            continue
+        trials = []
+        try:
+            for path in ("lanes", "events"):
+                simulate = Simulate(model, seed=7, path=path, steady_state=False, replications=replications)
+                trials.append(simulate.trial(load, 40_000 / load.rate_pps))
+        except ModelProblem:
+            continue  # not of their kind
+        for name in ("loss_ratio", "latency.mean_s"):
+            bounds = [trial.interval.get(name, (math.nan, math.nan)) for trial in trials]
+            means = [0.5 * (low + high) for low, high in bounds]
+            # 95 % half-widths are 2.571 standard errors of six replications; 99.9 % of differences lie within 4.59.
+            error = math.hypot(*((high - low) / 2.0 / 2.571 for low, high in bounds))
+            if math.isnan(error) or any(low == 0.0 for low, _ in bounds):
+                continue  # cut off at 0: the middle is not the mean
+            compared += 1
+            if abs(means[0] - means[1]) > 4.59 * error + 0.002 * means[1]:
+                differing.append((seed, name, means))
+    assert compared >= 40
+    assert len(differing) <= 2, differing  # the 99.9 % quantile of what chance does among so many

@@ -28,7 +28,7 @@ fn main() {
         }],
         turns: 1,
         kinds: vec![kind],
-        cores: vec![Core { queue: PLACES as u32 - 1, law: 0, contends: true }],
+        cores: vec![Core { queue: PLACES as u32 - 1, law: 0, contends: true, polls: true, is_struck: true }],
         laws: vec![Law::Exponential],
         polls: None,
         sleep: vec![],

@@ -26,11 +26,11 @@ pub struct Router {
     pub cores: Vec<Core>,
     /// Random factors of services.
     pub laws: Vec<Law>,
-    /// How all cores find their frames; none: one by one, each as soon as the one before is done.
+    /// How the cores find their frames that poll; none: one by one, each as soon as the one before is done.
     pub polls: Option<Polls>,
     /// States that an idle core falls asleep in, in rising order.
     pub sleep: Vec<Sleep>,
-    /// What takes a core away while it works.
+    /// What takes the cores away, of which it does, while they work.
     pub interruptions: Option<Interruptions>,
     /// Factor of a service that begins with 1, 2, … of the contending cores at work, at these; its last value goes on. Empty
     /// means none.
@@ -172,6 +172,10 @@ pub struct Core {
     pub law: usize,
     /// Whether it slows others down that do so, and is slowed down.
     pub contends: bool,
+    /// Whether it polls, where there are polls.
+    pub polls: bool,
+    /// Whether it is interrupted, where there are interruptions.
+    pub is_struck: bool,
 }
 
 /// An outgoing link.
@@ -230,6 +234,10 @@ pub struct Program {
     pub(crate) law_of: Vec<u32>,
     /// By core, all bits where it contends, no bit where it does not; empty where all do.
     pub(crate) contends: Vec<u32>,
+    /// Where there are polls, by core: all bits where it does not poll, no bit where it does; empty where all do.
+    pub(crate) apart: Vec<u32>,
+    /// Where there are interruptions, by core: all bits where it is interrupted, no bit where not; empty where all are.
+    pub(crate) struck: Vec<u32>,
     pub(crate) turns: u32,
     /// Whether any source knows the part of a tick at which its frames come.
     pub(crate) knows_parts: bool,
@@ -400,11 +408,13 @@ impl Program {
             interruption: Key::new(seed, replication, Purpose::Interruption),
             laws: router.laws.clone(),
             law_of: router.cores.iter().map(|core| core.law as u32).collect(),
-            contends: if router.cores.iter().all(|core| core.contends) {
+            contends: if router.contention.is_empty() {
                 vec![]
             } else {
-                router.cores.iter().map(|core| if core.contends { u32::MAX } else { 0 }).collect()
+                masks(&router.cores, |core| core.contends, true)
             },
+            struck: masks(&router.cores, |core| core.is_struck, true),
+            apart: if polls.is_some() { masks(&router.cores, |core| !core.polls, false) } else { vec![] },
             turns: router.turns as u32,
             // A frame that comes from another core comes at the beginning of a tick.
             knows_parts: router.has_tandems() || sources.iter().any(SourceProgram::knows_parts),
@@ -433,6 +443,11 @@ impl Program {
     #[must_use]
     pub fn tick_ps(&self) -> f64 {
         self.tick_ps
+    }
+
+    /// How a core polls; none: it does not.
+    pub(crate) fn polls_at(&self, core: usize) -> Option<&PollProgram> {
+        self.polls.as_ref().filter(|_| self.apart.get(core).is_none_or(|&apart| apart == 0))
     }
 
     /// The mean part of a tick after whose beginning the frames of a source come.
@@ -535,6 +550,14 @@ fn too_long(what: &str, ps: f64) -> Refusal {
     Refusal(format!("{what} of {:.2e} s is too long beside the shortest service", ps * 1e-12))
 }
 
+/// Words of all bits for cores that are something, of no bit for others; nothing where all are as is usual.
+fn masks(cores: &[Core], is: fn(&Core) -> bool, usual: bool) -> Vec<u32> {
+    if cores.iter().all(|core| is(core) == usual) {
+        return vec![];
+    }
+    cores.iter().map(|core| if is(core) { u32::MAX } else { 0 }).collect()
+}
+
 /// Rings one after the other; each has three places more than it has room, besides those of frames that were taken out of
 /// it together, and a power of two of them.
 fn rings(rooms: impl Iterator<Item = u32>, taken: u32) -> Vec<Ring> {
@@ -600,8 +623,12 @@ impl Router {
         if self.cores.iter().any(|core| core.law >= self.laws.len()) {
             return refuse("a core has a law that there is not");
         }
-        if self.polls.is_some() && !self.contention.is_empty() && self.cores.iter().any(|core| !core.contends) {
+        let polls = |core: &Core| self.polls.is_some() && core.polls;
+        if !self.contention.is_empty() && self.cores.iter().any(|core| polls(core) && !core.contends) {
             return refuse("only some of the cores that poll slow each other down");
+        }
+        if !self.sleep.is_empty() && !self.cores.iter().all(polls) {
+            return refuse("cores that sleep have to poll");
         }
         if self.links.len() > MOST_LINKS {
             return refuse("lanes run at most 64 links");
@@ -625,11 +652,9 @@ impl Router {
             if polls.batch == 0 || polls.batch > MOST_QUEUE || times.iter().any(|ps| !(ps.is_finite() && *ps >= 0.0)) {
                 return refuse("a poll takes 1 to 65,536 frames, and lasts");
             }
-            if self.cores.iter().any(|core| core.queue == 0) {
+            if self.cores.iter().any(|core| core.polls && core.queue == 0) {
                 return refuse("polls find no frame in a ring without room");
             }
-        } else if !self.sleep.is_empty() {
-            return refuse("cores that sleep have to poll");
         }
         if !self.sleep.is_sorted_by(|one, other| one.after_ps < other.after_ps) {
             return refuse("sleep states come in rising order");

@@ -605,11 +605,11 @@ impl<W: Word> Lanes<W> {
             rest: source.rest.get(lane),
             place: source.place.get(lane),
         });
-        let cores = self.cores.iter().zip(&program.cores).map(|(core, ring)| {
+        let cores = self.cores.iter().zip(&program.cores).enumerate().map(|(number, (core, ring))| {
             let (frames, head) = (core.frames.get(lane), core.head.get(lane));
             let places: Vec<usize> = (0..frames).map(|offset| at(ring, head.wrapping_add(offset))).collect();
             let is_here = |_: &&usize| !program.next_of.is_empty();
-            let polls = program.polls.is_some();
+            let polls = program.polls_at(number).is_some();
             let what = if polls { core.phase.get(lane) } else { u32::from(frames > 0) };
             let is_polling = polls && what == phase::SERVES;
             CoreState {

@@ -148,7 +148,23 @@ impl<W: Word> Lanes<W> {
     fn serve_any(&mut self, program: &Program, event: &Event<W>) -> Served<W> {
         match &program.polls {
             None => self.serve(program, event),
-            Some(polls) => self.serve_polls(program, polls, event),
+            Some(polls) if program.apart.is_empty() => self.serve_polls(program, polls, event),
+            Some(polls) => {
+                let apart = event.core.look_up(&program.apart);
+                let among = |mask: W| {
+                    let &Event { active, comes, ends, source, core, kind, part, entered, waited } = event;
+                    let [active, comes, ends] = [active, comes, ends].map(|does| does.and(mask));
+                    Event { active, comes, ends, source, core, kind, part, entered, waited }
+                };
+                let one = self.serve(program, &among(apart));
+                let other = self.serve_polls(program, polls, &among(apart.not()));
+                Served {
+                    ends: one.ends.or(other.ends),
+                    entered: apart.choose(one.entered, other.entered),
+                    waited: apart.choose(one.waited, other.waited),
+                    kind: apart.choose(one.kind, other.kind),
+                }
+            }
         }
     }
 
@@ -184,7 +200,7 @@ impl<W: Word> Lanes<W> {
         let mut least = W::all(NONE);
         let (mut core, mut source, mut comes) = (W::all(0), W::all(0), W::all(0));
         for (number, station) in self.cores.iter().enumerate() {
-            let is_idle = if program.polls.is_some() { station.phase } else { station.frames }.is_zero();
+            let is_idle = if program.polls_at(number).is_some() { station.phase } else { station.frames }.is_zero();
             let due = is_idle.choose(W::all(NONE), station.done.minus(self.now));
             let is_earlier = due.below(least);
             least = is_earlier.choose(due, least);
@@ -457,6 +473,7 @@ impl<W: Word> Lanes<W> {
     #[inline(always)]
     fn interruptions(&self, program: &Program, event: &Event<W>, fine: W, begins: W) -> W {
         let Some(InterruptionProgram { ratio, shift, duration }) = &program.interruptions else { return W::all(0) };
+        let begins = if program.struck.is_empty() { begins } else { begins.and(event.core.look_up(&program.struck)) };
         let mut left = begins.and(fine.times_high(W::all(*ratio)).left(*shift));
         let (mut added, mut round) = (W::all(0), 0);
         let [low, high] = self.counter(event);

@@ -148,7 +148,10 @@ fn router() -> impl Strategy<Value = Router> {
                     .map(|(number, &queue)| Core {
                         queue,
                         law: number % 2,
-                        contends: number % 3 != 1 || polls.is_some() || turns == 1,
+                        contends: number % 3 != 1 || turns == 1 || !sleep.is_empty(),
+                        // With sleep all poll; else those that do not contend do not, and the last.
+                        polls: !sleep.is_empty() || (turns < 3 && (number % 3 != 1 || turns == 1)),
+                        is_struck: number % 2 == 0 || turns == 1,
                     })
                     .collect(),
                 links: rings.iter().map(|&queue| Link { queue }).collect(),
@@ -219,7 +222,7 @@ fn one_queue(load: f64, queue: u32, law: Law) -> Program {
         }],
         turns: 1,
         kinds: vec![kind],
-        cores: vec![Core { queue, law: 0, contends: true }],
+        cores: vec![Core { queue, law: 0, contends: true, polls: true, is_struck: true }],
         laws: vec![law],
         polls: None,
         sleep: vec![],
@@ -290,7 +293,7 @@ fn every_field_of_a_state_opens_a_seam() {
             kinds: vec![vec![(0, 1.0), (1, 1.0)]],
         }],
         turns: 1,
-        cores: vec![Core { queue: 30, law: 0, contends: true }; 2],
+        cores: vec![Core { queue: 30, law: 0, contends: true, polls: true, is_struck: true }; 2],
         laws: vec![Law::Exponential],
         polls: None,
         sleep: vec![],
@@ -377,7 +380,7 @@ fn a_core_whose_frames_come_with_the_windows_sleeps_between_them() {
         }],
         turns: 1,
         kinds: vec![kind],
-        cores: vec![Core { queue: 9, law: 0, contends: true }],
+        cores: vec![Core { queue: 9, law: 0, contends: true, polls: true, is_struck: true }],
         laws: vec![Law::Constant],
         polls: Some(Polls { batch: 1, cost_ps: 0.0, interrupts: None }),
         sleep: vec![Sleep { after_ps: 0.0, exit_ps: 2e6 }],

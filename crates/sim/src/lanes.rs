@@ -200,21 +200,30 @@ impl Model {
         for &task in &tasks {
             check_core(scenario, task)?;
         }
-        let mut polls = polls_of(scenario, &tasks)?;
+        let (mut polls, mut polling) = polls_of(scenario, &tasks)?;
         let sleep = sleep_of(scenario, &tasks)?;
-        if polls.is_none() {
-            // Without polls the cost of a batch is part of each frame's.
-            for kind in &mut kinds {
-                let task = &model.tasks[tasks[kind.core]];
-                kind.work_ps += task.per_batch_ps / speed_of(scenario, task);
-            }
+        // Without polls the cost of a batch is part of each frame's.
+        for kind in kinds.iter_mut().filter(|kind| !polling[kind.core]) {
+            let task = &model.tasks[tasks[kind.core]];
+            kind.work_ps += task.per_batch_ps / speed_of(scenario, task);
+        }
+        if polls.is_none() && !sleep.is_empty() {
             // A core that sleeps takes frame by frame, too.
-            polls = (!sleep.is_empty()).then_some(Polls { batch: 1, cost_ps: 0.0, interrupts: None });
+            polls = Some(Polls { batch: 1, cost_ps: 0.0, interrupts: None });
+            polling.fill(true);
         }
         let (contention, contends) = contention(scenario, &tasks)?;
         let (laws, law_of) = laws_of(scenario, &tasks)?;
-        let cores = tasks.iter().zip(law_of).zip(contends);
-        let cores = cores.map(|((&task, law), contends)| Core { queue: model.tasks[task].queue as u32, law, contends });
+        let queue = |task: usize| model.tasks[task].queue as u32;
+        let (interruptions, struck) = interruptions_of(scenario, &tasks)?;
+        let core = |number: usize| Core {
+            queue: queue(tasks[number]),
+            law: law_of[number],
+            contends: contends[number],
+            polls: polling[number],
+            is_struck: struck[number],
+        };
+        let cores = (0..tasks.len()).map(core);
         let router = Router {
             tick_ps: Router::usual_tick_ps(&kinds),
             cores: cores.collect(),
@@ -223,7 +232,7 @@ impl Model {
             turns: dealt.turns(),
             polls,
             sleep,
-            interruptions: interruptions_of(scenario, &tasks)?,
+            interruptions,
             contention,
             dealers: dealers.iter().map(|&dealer| model.tasks[dealer].route.to.len()).collect(),
             sources,

@@ -335,7 +335,7 @@ impl<'a> Plain<'a> {
 
     /// A core that is awake begins: with the work of an interrupt, or a poll.
     fn begin(&mut self, number: usize, at: u64, from_idle: bool) {
-        match &self.program.polls {
+        match self.program.polls_at(number) {
             Some(polls) if polls.interrupts => self.interrupt(number, at),
             _ => self.poll(number, at, 0, from_idle),
         }
@@ -355,7 +355,8 @@ impl<'a> Plain<'a> {
         let number = self.program.core_of[frame.kind] as usize;
         let core = &mut self.cores[number];
         let room = self.program.cores[number].room as usize;
-        let has_room = core.queue.len() < room || (core.does == Does::Nothing && self.program.polls.is_none());
+        let has_room =
+            core.queue.len() < room || (core.does == Does::Nothing && self.program.polls_at(number).is_none());
         if !has_room {
             self.tally.lost[number] += 1;
             self.note_loss(frame.came);
@@ -363,7 +364,7 @@ impl<'a> Plain<'a> {
         }
         core.queue.push_back(frame);
         match core.does {
-            Does::Nothing if self.program.polls.as_ref().is_some_and(|polls| polls.interrupts) => {
+            Does::Nothing if self.program.polls_at(number).is_some_and(|polls| polls.interrupts) => {
                 self.raise(number, at, true);
             }
             Does::Nothing => self.ask(number, at, true),
@@ -390,6 +391,9 @@ impl<'a> Plain<'a> {
     /// Ticks that interruptions add to a work in 256ths of a tick: strikes at exponential distances.
     fn interruptions(&self, number: usize, at: u64, fine: u32) -> u64 {
         let Some(interruptions) = &self.program.interruptions else { return 0 };
+        if self.program.struck.get(number) == Some(&0) {
+            return 0;
+        }
         let mut left = ((u64::from(fine) * u64::from(interruptions.ratio)) >> 32) << interruptions.shift;
         let mut added = 0;
         for strike in 0_u32.. {
@@ -425,7 +429,7 @@ impl<'a> Plain<'a> {
     fn poll(&mut self, number: usize, at: u64, extra: u32, from_idle: bool) {
         let core = &mut self.cores[number];
         core.does = Does::Serves;
-        let polls = self.program.polls.as_ref();
+        let polls = self.program.polls_at(number);
         let most = polls.map_or(1, |polls| if polls.exhaustive { 1 } else { polls.batch as usize });
         let takes = core.queue.len().min(most);
         core.taken.extend(core.queue.drain(..takes));
@@ -466,7 +470,7 @@ impl<'a> Plain<'a> {
     fn end_service(&mut self, number: usize, at: u64) {
         let core = &mut self.cores[number];
         let (began, frame) = (core.began, core.taken.pop_front().expect("it was served"));
-        let polls = self.program.polls.as_ref();
+        let polls = self.program.polls_at(number);
         let is_short = polls.is_some_and(|polls| core.polled < polls.batch);
         let drains = polls.is_some_and(|polls| polls.exhaustive) && is_short;
         let linger = polls.map_or(0, |polls| u64::from(polls.linger));
@@ -532,7 +536,8 @@ impl<'a> Plain<'a> {
     pub(super) fn state(&self, at: u64) -> State {
         let polls = self.program.polls.as_ref();
         let moderation = polls.map_or(0, |polls| u64::from(polls.moderation));
-        let core = |core: &Station| {
+        let core = |(number, core): (usize, &Station)| {
+            let polls = self.program.polls_at(number);
             let serves = core.does == Does::Serves;
             let last = core.interrupted.filter(|last| last + moderation > at);
             CoreState {
@@ -567,7 +572,7 @@ impl<'a> Plain<'a> {
             turn: (self.dealt % self.program.turns as usize) as u32,
             dealt: self.dealers.clone(),
             sources: self.sources.iter().map(|source| source.state(at)).collect(),
-            cores: self.cores.iter().map(core).collect(),
+            cores: self.cores.iter().enumerate().map(core).collect(),
             links: self.links.iter().map(link).collect(),
         }
     }

@@ -26,9 +26,10 @@ pub(super) fn speed_of(scenario: &Scenario, task: &Task) -> f64 {
     })
 }
 
-/// How all cores find their frames; none where each is served as soon as the one before is done, at a cost of its own.
-pub(super) fn polls_of(scenario: &Scenario, tasks: &[usize]) -> Result<Option<Polls>, String> {
-    let mut ways = tasks.iter().map(|&number| {
+/// How the cores find their frames that poll, and which they are; none where each is served as soon as the one before is
+/// done, at a cost of its own.
+pub(super) fn polls_of(scenario: &Scenario, tasks: &[usize]) -> Result<(Option<Polls>, Vec<bool>), String> {
+    let ways = tasks.iter().map(|&number| {
         let task = &scenario.model.tasks[number];
         let speed = speed_of(scenario, task);
         let (batch, interrupts) = match task.activation {
@@ -44,11 +45,14 @@ pub(super) fn polls_of(scenario: &Scenario, tasks: &[usize]) -> Result<Option<Po
         let polls = Polls { batch: batch as u32, cost_ps: task.per_batch_ps / speed, interrupts };
         if is_plain && is_one_cost { None } else { Some(polls) }
     });
-    let first = ways.next().flatten();
-    if ways.any(|other| other != first) {
+    let ways: Vec<Option<Polls>> = ways.collect();
+    let polling = ways.iter().map(Option::is_some).collect();
+    let mut polls = ways.into_iter().flatten();
+    let first = polls.next();
+    if polls.any(|other| Some(other) != first) {
         return Err("its cores poll in different ways".into());
     }
-    Ok(first)
+    Ok((first, polling))
 }
 
 /// The pool of each core.
@@ -67,16 +71,22 @@ pub(super) fn sleep_of(scenario: &Scenario, tasks: &[usize]) -> Result<Vec<Sleep
     Ok(first.iter().map(|state| Sleep { after_ps: state.after_ps, exit_ps: state.exit_ps }).collect())
 }
 
-/// What takes all cores away while they work.
-pub(super) fn interruptions_of(scenario: &Scenario, tasks: &[usize]) -> Result<Option<Interruptions>, String> {
+/// What takes cores away while they work, and which cores they are.
+pub(super) fn interruptions_of(
+    scenario: &Scenario,
+    tasks: &[usize],
+) -> Result<(Option<Interruptions>, Vec<bool>), String> {
     let strikes =
         |pool: Option<&'_ Pool>| pool.and_then(|pool| pool.interruptions.clone()).filter(|its| its.rate_hz > 0.0);
-    let mut all = pools_of(scenario, tasks).map(strikes);
-    let first = all.next().flatten();
-    if all.any(|other| other != first) {
+    let all: Vec<_> = pools_of(scenario, tasks).map(strikes).collect();
+    let struck = all.iter().map(Option::is_some).collect();
+    let mut known = all.into_iter().flatten();
+    let first = known.next();
+    if known.any(|other| Some(&other) != first.as_ref()) {
         return Err("its cores are interrupted in different ways".into());
     }
-    Ok(first.map(|its| Interruptions { rate_hz: its.rate_hz, duration: random_time(&its.duration) }))
+    let interruptions = first.map(|its| Interruptions { rate_hz: its.rate_hz, duration: random_time(&its.duration) });
+    Ok((interruptions, struck))
 }
 
 /// A random time in the terms of lanes.
