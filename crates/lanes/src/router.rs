@@ -741,11 +741,6 @@ impl SourceProgram {
             program.own.extend(own);
             program.other.extend(other);
         }
-        // A long burst stands before the wire; lanes compare instants less than 2^31 ticks apart.
-        let wire_ps = source.kinds.iter().flatten().map(|kind| router.kinds[kind.0].wire_ps).fold(0.0, f64::max);
-        if source.burst_frames() * wire_ps / router.tick_ps > f64::from(1 << 22) {
-            return Err(Refusal("a burst stands before its wire for too long".into()));
-        }
         if program.own.len() > MOST_PLACES {
             return Err(Refusal("a sequence of frames is longer than lanes tell apart".into()));
         }

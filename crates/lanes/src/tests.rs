@@ -235,6 +235,35 @@ fn one_queue(load: f64, queue: u32, law: Law) -> Program {
 }
 
 #[test]
+fn bursts_that_a_clock_does_not_hold_are_refused() {
+    let kind = Kind { bytes: 64, wire_ps: 1e5, core: 0, work_ps: 1e6, next: None, link: None, transmission_ps: 0.0 };
+    let refused = |arrivals| {
+        let router = Router {
+            tick_ps: Router::usual_tick_ps(&[kind]),
+            sources: vec![Source { rate_pps: 5e5, steps: vec![], arrivals, kinds: vec![vec![(0, 1.0)]] }],
+            turns: 1,
+            kinds: vec![kind],
+            cores: vec![Core { queue: 9, law: 0, contends: true, polls: true, is_struck: true }],
+            laws: vec![Law::Constant],
+            polls: None,
+            sleep: vec![],
+            interruptions: None,
+            contention: vec![],
+            links: vec![],
+            dealers: vec![],
+        };
+        Program::new(&router, 1, 0).err().map_or(String::new(), |refusal| refusal.0)
+    };
+    assert_eq!(refused(Pattern::Bursts { frames: 1000 }), "");
+    assert_eq!(refused(Pattern::OnOff { burst_frames: 1000.0, peak_ratio: 3.0 }), "");
+    assert!(refused(Pattern::Bursts { frames: 1_000_000 }).contains("too far apart"));
+    assert!(refused(Pattern::OnOff { burst_frames: 1e5, peak_ratio: 3.0 }).contains("too long for a clock"));
+    // A mean of less than a frame, and a peak that is none, are no bursts.
+    assert!(refused(Pattern::OnOff { burst_frames: 0.5, peak_ratio: 3.0 }).contains("no rate or no frames"));
+    assert!(refused(Pattern::OnOff { burst_frames: 4.0, peak_ratio: 1.0 }).contains("no rate or no frames"));
+}
+
+#[test]
 fn the_outcome_does_not_depend_on_the_cut() {
     for load in [0.9, 1.0, 1.3] {
         let program = one_queue(load, 100, Law::Exponential);
