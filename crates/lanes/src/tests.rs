@@ -210,16 +210,12 @@ fn a_trajectory_goes_on_from_a_state_that_was_kept() {
     }
 }
 
-fn one_queue(load: f64, queue: u32, law: Law) -> Program {
-    let kind = Kind { bytes: 64, wire_ps: 0.0, core: 0, work_ps: 1e6, next: None, link: None, transmission_ps: 0.0 };
-    let router = Router {
+/// A core with a ring, for frames of 1 us that take `wire_ps` to come in.
+fn one_core(rate_pps: f64, arrivals: Pattern, wire_ps: f64, queue: u32, law: Law) -> Router {
+    let kind = Kind { bytes: 64, wire_ps, core: 0, work_ps: 1e6, next: None, link: None, transmission_ps: 0.0 };
+    Router {
         tick_ps: Router::usual_tick_ps(&[kind]),
-        sources: vec![Source {
-            rate_pps: load * 1e6,
-            steps: vec![],
-            arrivals: Pattern::Poisson,
-            kinds: vec![vec![(0, 1.0)]],
-        }],
+        sources: vec![Source { rate_pps, steps: vec![], arrivals, kinds: vec![vec![(0, 1.0)]] }],
         turns: 1,
         kinds: vec![kind],
         cores: vec![Core { queue, law: 0, contends: true, polls: true, is_struck: true }],
@@ -230,29 +226,18 @@ fn one_queue(load: f64, queue: u32, law: Law) -> Program {
         contention: vec![],
         links: vec![],
         dealers: vec![],
-    };
-    Program::new(&router, 3, 0).expect("it fits")
+    }
+}
+
+fn one_queue(load: f64, queue: u32, law: Law) -> Program {
+    Program::new(&one_core(load * 1e6, Pattern::Poisson, 0.0, queue, law), 3, 0).expect("it fits")
 }
 
 #[test]
 fn bursts_that_a_clock_does_not_hold_are_refused() {
-    let kind = Kind { bytes: 64, wire_ps: 1e5, core: 0, work_ps: 1e6, next: None, link: None, transmission_ps: 0.0 };
     let refused = |arrivals| {
-        let router = Router {
-            tick_ps: Router::usual_tick_ps(&[kind]),
-            sources: vec![Source { rate_pps: 5e5, steps: vec![], arrivals, kinds: vec![vec![(0, 1.0)]] }],
-            turns: 1,
-            kinds: vec![kind],
-            cores: vec![Core { queue: 9, law: 0, contends: true, polls: true, is_struck: true }],
-            laws: vec![Law::Constant],
-            polls: None,
-            sleep: vec![],
-            interruptions: None,
-            contention: vec![],
-            links: vec![],
-            dealers: vec![],
-        };
-        Program::new(&router, 1, 0).err().map_or(String::new(), |refusal| refusal.0)
+        let program = Program::new(&one_core(5e5, arrivals, 1e5, 9, Law::Constant), 1, 0);
+        program.err().map_or(String::new(), |refusal| refusal.0)
     };
     assert_eq!(refused(Pattern::Bursts { frames: 1000 }), "");
     assert_eq!(refused(Pattern::OnOff { burst_frames: 1000.0, peak_ratio: 3.0 }), "");

@@ -110,7 +110,7 @@ def headline(answer: PlacementAnswer) -> tuple[str, ...]:
     known_pps = answer.known_lossless_pps
     known = "no load is known at which nothing is lost"
     if math.isfinite(known_pps):
-        known = f"nothing is lost up to {describe_rate(known_pps)}; above, queues may overflow"
+        known = f"at most a frame in 1,000 is lost up to {describe_rate(known_pps)}; above, queues may overflow"
     lines.append(f"By closed form {known}.")
     lines += [*describe_decision(answer), *_describe_check(answer), *_describe_latency(answer), _describe_bound(answer)]
     lines.append(f"Bottleneck: {prediction.bottleneck} {prediction.reason}.")

@@ -350,7 +350,8 @@ class PlacementAnswer:
     sharing: tuple[ServerSharing, ...]
     links: tuple[LinkUse, ...]
     known_lossless_pps: float = field(
-        "Greatest load of which the closed form knows no loss with the best mapping, frames/s; NaN: none"
+        "Greatest load at which the closed form knows that at most a frame in 1,000 is lost with the best mapping, "
+        "frames/s; NaN: none"
     )
     seconds: float = field("Time of the search, s")
     predictions: int
