@@ -107,6 +107,9 @@ CASES = {
     "bursts of 32 frames, load 0.6": _bursts(0.6, 32),
     "four queues, load 0.7": _four(0.7),
     "M/M/1/16 with loss, load 0.95": _ring(0.95, 16),
+    "M/M/1/64, load 0.98": _ring(0.98, 64),
+    "M/M/1/64, load 1": _ring(1.0, 64),
+    "M/M/1/64, load 1.02": _ring(1.02, 64),
 }
 
 
@@ -217,6 +220,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=200, help="trials of each case (200)")
     parser.add_argument("--first-seed", type=int, default=1, help="the others follow (1)")
     parser.add_argument("--durations", type=float, nargs="+", default=[0.02, 0.5], help="seconds (0.02 0.5)")
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES), metavar="CASE", help="only these")
     parser.add_argument("--replications", type=int, default=1, help="of each trial (1)")
     parser.add_argument("--path", choices=("auto", "lanes", "events"), default="auto", help="as simulate --path (auto)")
     parser.add_argument("--workers", type=int, default=2, help="trials at once (2)")
@@ -234,7 +238,7 @@ def main() -> int:
     rows = [
         row(name, duration_s, seeds, replications=chosen.replications, workers=chosen.workers, path=chosen.path)
         for duration_s in chosen.durations
-        for name in CASES
+        for name in chosen.cases
     ]
     if chosen.json:
         fields = Row.__dataclass_fields__

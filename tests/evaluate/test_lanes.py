@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from routecast.errors import ModelProblem
@@ -16,6 +17,7 @@ from routecast.evaluate import MMcK
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.trial import Trial
 from routecast.load import Arrivals, Flow, FlowSet, FrameMix, OfferedLoad
+from routecast.load.trace import RecordedFrames
 from routecast.router import (
     Activation,
     Contention,
@@ -392,3 +394,40 @@ def test_random_routers_are_those_of_the_events() -> None:
                 differing.append((seed, name, means))
     assert compared >= 40
     assert len(differing) <= 2, differing  # the 99.9 % quantile of what chance does among so many
+
+
+def recording(frames: int, seed: int = 1) -> OfferedLoad:
+    """Frames of four flows and four sizes, at times close and at times far apart."""
+    rng = np.random.default_rng(seed)
+    gaps_s = rng.exponential(0.2e-6, frames) * np.where(rng.random(frames) < 0.5, 0.2, 1.8)
+    sizes = rng.choice([64, 200, 570, 1518], frames, p=[0.5, 0.2, 0.2, 0.1])
+    recorded = RecordedFrames.of(np.cumsum(gaps_s), sizes, rng.integers(0, 4, frames))
+    rate_pps = frames / float(recorded.time_s[-1])
+    return OfferedLoad(rate_pps=rate_pps, flows=FlowSet.crafted(4, ports=2), arrivals=Arrivals.recorded(recorded))
+
+
+@pytest.mark.parametrize("queue_frames", [16, 128])
+def test_a_recorded_trace_in_lanes_is_what_it_is_by_recursion(queue_frames: int) -> None:
+    """Services are constant, so the trace decides all; a tick is a thousandth of a service, at whose edges frames tie."""
+    service = ServiceCost(per_packet_s=0.5e-6, per_byte_s=0.1e-9)
+    router = multicore(4, service, link_bps=10e9, queue_frames=queue_frames)
+    load = recording(200_000)
+    lanes, recursion = (Simulate(router, path=path).trial(load, 0.05) for path in ("lanes", "recursion"))
+    assert lanes.offered_frames == recursion.offered_frames
+    assert lanes.dropped_frames == recursion.dropped_frames
+    assert (lanes.dropped_frames == 0) == (queue_frames == 128)
+    assert lanes.latency is not None
+    assert recursion.latency is not None
+    assert lanes.latency.mean_s == pytest.approx(recursion.latency.mean_s, rel=5e-4)
+    assert lanes.latency.p99_s == pytest.approx(recursion.latency.p99_s, rel=5e-3)
+
+
+def test_a_recorded_trace_with_random_services_has_the_same_law_in_lanes() -> None:
+    service = ServiceCost(per_packet_s=0.5e-6, per_byte_s=0.1e-9, variation="exponential")
+    router = multicore(4, service, link_bps=10e9, queue_frames=16)
+    load = recording(400_000)
+    lanes, recursion = (Simulate(router, path=path).trial(load, 0.1) for path in ("lanes", "recursion"))
+    assert lanes.latency is not None
+    assert recursion.latency is not None
+    assert lanes.latency.mean_s == pytest.approx(recursion.latency.mean_s, rel=0.02)
+    assert lanes.loss_ratio == pytest.approx(recursion.loss_ratio, rel=0.2)

@@ -12,7 +12,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::draw::{Key, UNIT_BITS, exponential, threefry};
-use crate::router::{NUMBER_BITS, SourceProgram};
+use crate::router::{NUMBER_BITS, Recording, SourceProgram};
 use crate::words::Word;
 
 /// Where a rate changes, a gap keeps so many bits at least.
@@ -27,6 +27,65 @@ pub(crate) enum Pace {
     Even { gap: u64, first: u64 },
     /// Frames come in bursts.
     Bursts(Bursts),
+    /// Frames come when they were recorded.
+    Recorded(Arc<Recorded>),
+}
+
+/// Recorded frames in ticks, and behind the last a place for none: in all lists it has an entry, too.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    /// Instants, rising.
+    pub at: Vec<u64>,
+    /// Ticks from the frame before, [`FAR`] at most; of the first from 0.
+    pub gap: Vec<u32>,
+    /// What instants have beyond a whole tick, 32 fraction bits.
+    pub rest: Vec<u32>,
+    /// The place in the list of kinds.
+    pub place: Vec<u32>,
+    /// Ticks of a mean gap.
+    mean: u32,
+}
+
+/// An instant so many ticks ahead is not reached before a clock is set anew.
+pub(crate) const FAR: u32 = 1 << 30;
+/// When the frame behind the last comes, ticks: later than any trial.
+pub(crate) const NEVER: u64 = 1 << 54;
+
+/// The counter of the draws for recorded frames of a source.
+#[expect(clippy::inline_always, reason = "part of the step, in a function that enables the vectors")]
+#[inline(always)]
+pub(crate) fn recorded_counter<W: Word>(source: usize, frame: W) -> [W; 2] {
+    let number = frame.and(W::all((1 << NUMBER_BITS) - 1));
+    [frame.right(NUMBER_BITS), number.or(W::all((source as u32) << NUMBER_BITS))]
+}
+
+impl Recorded {
+    pub(crate) fn new(recording: &Recording, tick_ps: f64) -> Self {
+        let instants = || recording.at_ps.iter().map(|&at_ps| at_ps as f64 / tick_ps);
+        let at: Vec<u64> = instants().map(|ticks| ticks as u64).chain([NEVER]).collect();
+        let before = std::iter::once(0).chain(at.iter().copied());
+        let gap = at.iter().zip(before).map(|(&at, before)| (at - before).min(u64::from(FAR)) as u32).collect();
+        let last = recording.at_ps.last().map_or(0.0, |&at_ps| at_ps as f64 / tick_ps);
+        Self {
+            gap,
+            rest: instants().map(|ticks| (ticks.fract() * 32.0_f64.exp2()) as u32).chain([0]).collect(),
+            place: recording.place.iter().copied().chain([0]).collect(),
+            mean: (last / at.len() as f64) as u32,
+            at,
+        }
+    }
+
+    /// Low word of the instant of a frame, seen from another instant: no farther ahead than a clock holds.
+    pub(crate) fn seen_from(&self, now: u64, frame: u32) -> u32 {
+        let at = self.at.get(frame as usize).copied().unwrap_or(NEVER);
+        if at > now + u64::from(FAR) { (now as u32).wrapping_add(FAR) } else { at as u32 }
+    }
+
+    /// The mean part of a tick after whose beginning frames come.
+    pub(crate) fn mean_part(&self) -> f64 {
+        let frames = (self.rest.len() - 1).max(1) as f64;
+        self.rest.iter().map(|&rest| f64::from(rest)).sum::<f64>() / frames / 32.0_f64.exp2()
+    }
 }
 
 /// Bursts: frames at equal gaps, and a pause before the first.
@@ -220,6 +279,7 @@ impl Pace {
             }
             Self::Even { gap, .. } => ((gap >> 32) as u32, (gap >> 32) as u32),
             Self::Bursts(bursts) => (bursts.mean, bursts.mean),
+            Self::Recorded(recorded) => (recorded.mean, recorded.mean),
         }
     }
 
@@ -238,7 +298,7 @@ impl SourceProgram {
     fn eras(&self) -> &[Era] {
         match &self.pace {
             Pace::Poisson { eras, .. } => eras,
-            Pace::Even { .. } | Pace::Bursts(_) => &[],
+            Pace::Even { .. } | Pace::Bursts(_) | Pace::Recorded(_) => &[],
         }
     }
 

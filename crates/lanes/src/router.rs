@@ -7,9 +7,11 @@
 //!   spaced by the wire)              may poll, sleep, be interrupted)
 //! ```
 
+use std::sync::Arc;
+
 use crate::draw::{Key, Purpose, UNIT_BITS};
 use crate::law::Law;
-use crate::pace::Pace;
+use crate::pace::{Pace, Recorded};
 
 /// A router whose cores have rings of their own, behind sources whose frames know their core.
 #[derive(Debug, Clone)]
@@ -111,8 +113,31 @@ pub struct Source {
     pub kinds: Vec<Vec<(usize, f64)>>,
 }
 
+/// Frames whose instants are known.
+#[derive(Debug, PartialEq)]
+pub struct Recording {
+    /// When each comes, picoseconds, in order.
+    pub at_ps: Vec<u64>,
+    /// The place in its source's list of kinds, likewise.
+    pub place: Vec<u32>,
+    /// By place, the share of the frames.
+    pub share: Vec<f64>,
+}
+
+impl Recording {
+    /// `at_ps` and `place` as in a recording, of so many places.
+    #[must_use]
+    pub fn new(at_ps: Vec<u64>, place: Vec<u32>, places: usize) -> Self {
+        let mut share = vec![0.0; places];
+        for &place in &place {
+            share[place as usize] += 1.0 / at_ps.len() as f64;
+        }
+        Self { at_ps, place, share }
+    }
+}
+
 /// An arrival process.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Arrivals {
     /// Exponential gaps.
     Poisson,
@@ -133,6 +158,8 @@ pub enum Arrivals {
         /// Frames of a burst.
         frames: u32,
     },
+    /// As recorded, and none after the last.
+    Recorded(Arc<Recording>),
 }
 
 /// A kind of frame: its size and its way.
@@ -202,7 +229,7 @@ pub(crate) const NUMBER_BITS: u32 = 24;
 pub(crate) const EVEN_CELL_BITS: u32 = 16;
 const MOST_CORES: usize = 64;
 const MOST_LINKS: usize = 64;
-const MOST_KINDS: usize = 4096;
+const MOST_KINDS: usize = 1 << 14;
 /// Cores that a frame passes.
 const MOST_CORES_IN_TURN: usize = 64;
 const MOST_PLACES: usize = 1 << 16;
@@ -336,15 +363,19 @@ pub(crate) struct SourceProgram {
 impl SourceProgram {
     /// Whether it knows the part of a tick at which a frame comes.
     pub(crate) fn knows_parts(&self) -> bool {
-        matches!(self.pace, Pace::Even { .. }) && !self.is_spaced
+        matches!(self.pace, Pace::Even { .. } | Pace::Recorded(_)) && !self.is_spaced
     }
 
     /// The mean part of a tick after whose beginning frames come.
     fn mean_part(&self) -> f64 {
-        let Pace::Even { gap, first } = self.pace else { return 0.5 };
         if self.is_spaced {
             return 0.5;
         }
+        let (gap, first) = match &self.pace {
+            &Pace::Even { gap, first } => (gap, first),
+            Pace::Recorded(recorded) => return recorded.mean_part(),
+            Pace::Poisson { .. } | Pace::Bursts(_) => return 0.5,
+        };
         // The parts of equal gaps go through all values that leave the same rest by their greatest common divisor.
         let step = 2.0_f64.powi((gap as u32).trailing_zeros() as i32);
         (f64::from(first as u32) % step + 0.5 * (2.0_f64.powi(32) - step)) / 2.0_f64.powi(32)
@@ -465,7 +496,7 @@ impl Program {
     pub(crate) fn counts_cells(&self, until: u64) -> bool {
         let is_counted = |source: &SourceProgram| match source.pace {
             Pace::Poisson { .. } => source.cell_at(until, self.cell_bits).0 < u64::from(u32::MAX),
-            Pace::Even { .. } => true,
+            Pace::Even { .. } | Pace::Recorded(_) => true,
             Pace::Bursts(ref bursts) => bursts.before(until).burst < u64::from(u32::MAX),
         };
         self.sources.iter().all(is_counted)
@@ -634,7 +665,7 @@ impl Router {
             return refuse("lanes run at most 64 links");
         }
         if self.kinds.is_empty() || self.kinds.len() > MOST_KINDS {
-            return refuse("lanes tell at most 4,096 kinds of frames apart (size, core, link)");
+            return refuse("lanes tell at most 16,384 kinds of frames apart (size, core, link)");
         }
         if self.sources.is_empty() || self.sources.len() > 64 {
             return refuse("lanes run 1 to 64 sources");
@@ -687,6 +718,14 @@ impl Router {
                         burst_frames >= 1.0 && burst_frames.is_finite() && peak_ratio > 1.0 && peak_ratio.is_finite()
                     }
                     Arrivals::Bursts { frames } => frames > 0,
+                    Arrivals::Recorded(ref recording) => {
+                        let Recording { at_ps, place, share } = &**recording;
+                        at_ps.len() == place.len()
+                            && at_ps.len() < 1 << 31
+                            && at_ps.is_sorted()
+                            && share.len() == source.kinds.len()
+                            && place.iter().all(|&place| (place as usize) < share.len())
+                    }
                     Arrivals::Poisson | Arrivals::Even { .. } => true,
                 }
                 && source.kinds.iter().all(|place| {
@@ -724,6 +763,11 @@ impl SourceProgram {
     /// `of_bursts` is the key of the draws for bursts, and the number of the source.
     fn new(source: &Source, router: &Router, of_bursts: (Key, u32)) -> Result<Self, Refusal> {
         let places = source.kinds.iter().map(Vec::len).max().unwrap_or(0);
+        if let Arrivals::Recorded(recording) = &source.arrivals
+            && source.behind_ps(recording, &router.kinds) / router.tick_ps > 2.0_f64.powi(28)
+        {
+            return Err(Refusal("its recorded frames stand before the wire for too long".into()));
+        }
         let mut program = Self {
             pace: source.pace(router.tick_ps, of_bursts)?,
             is_spaced: source.is_spaced(router),
@@ -755,6 +799,7 @@ impl Source {
         };
         let mean = |rate_pps: f64| PS_PER_S / rate_pps / tick_ps;
         match self.arrivals {
+            Arrivals::Recorded(ref recording) => Ok(Pace::Recorded(Arc::new(Recorded::new(recording, tick_ps)))),
             Arrivals::Poisson => {
                 let later = self.steps.iter().map(|step| ((step.0 / tick_ps).round() as u64, mean(step.1)));
                 let gaps: Vec<(u64, f64)> = std::iter::once((0, mean(self.rate_pps))).chain(later).collect();
@@ -781,14 +826,48 @@ impl Source {
 
     /// Whether the wire may space its frames.
     fn is_spaced(&self, router: &Router) -> bool {
+        if let Arrivals::Recorded(recording) = &self.arrivals {
+            return self.behind_ps(recording, &router.kinds) > 0.0;
+        }
         let longest_ps = self.kinds.iter().flatten().map(|kind| router.kinds[kind.0].wire_ps).fold(0.0, f64::max);
         // Gaps that the wire needs no longer than are left alone, at its own rate too.
         let least_gap_ps = match self.arrivals {
-            Arrivals::Poisson | Arrivals::Bursts { .. } => 0.0,
+            Arrivals::Poisson | Arrivals::Bursts { .. } | Arrivals::Recorded(_) => 0.0,
             Arrivals::Even { .. } => PS_PER_S / self.rate_pps,
             Arrivals::OnOff { peak_ratio, .. } => PS_PER_S / self.rate_pps / peak_ratio,
         };
         longest_ps > least_gap_ps * (1.0 + 1e-9)
+    }
+
+    /// Picoseconds by which the wire makes a recorded frame later than it was recorded, at most.
+    #[must_use]
+    pub fn behind_ps(&self, recording: &Recording, kinds: &[Kind]) -> f64 {
+        let longest = |place: &Vec<(usize, f64)>| place.iter().map(|kind| kinds[kind.0].wire_ps).fold(0.0, f64::max);
+        let wires: Vec<f64> = self.kinds.iter().map(longest).collect();
+        let (mut last, mut most) = (f64::NEG_INFINITY, 0.0_f64);
+        for (&at_ps, &place) in recording.at_ps.iter().zip(&recording.place) {
+            let due = at_ps as f64;
+            last = due.max(last + wires[place as usize]);
+            most = most.max(last - due);
+        }
+        most
+    }
+
+    /// By place, the share of the frames.
+    fn shares(&self) -> Vec<f64> {
+        match &self.arrivals {
+            Arrivals::Recorded(recording) => recording.share.clone(),
+            _ => vec![1.0 / self.kinds.len() as f64; self.kinds.len()],
+        }
+    }
+
+    /// The mean over the frames of something that kinds of frames have.
+    pub fn mean(&self, of: impl Fn(usize) -> f64) -> f64 {
+        let of_place = |place: &Vec<(usize, f64)>| {
+            let total: f64 = place.iter().map(|kind| kind.1).sum();
+            place.iter().map(|&(kind, weight)| of(kind) * weight / total).sum::<f64>()
+        };
+        self.kinds.iter().zip(self.shares()).map(|(place, share)| share * of_place(place)).sum()
     }
 
     /// Mean frames of a burst.
@@ -797,25 +876,21 @@ impl Source {
         match self.arrivals {
             Arrivals::OnOff { burst_frames, .. } => burst_frames,
             Arrivals::Bursts { frames } => f64::from(frames),
-            Arrivals::Poisson | Arrivals::Even { .. } => 1.0,
+            Arrivals::Poisson | Arrivals::Even { .. } | Arrivals::Recorded(_) => 1.0,
         }
     }
 
     /// Whether chance decides when its frames come, or how long.
     #[must_use]
     pub fn is_random(&self) -> bool {
-        matches!(self.arrivals, Arrivals::Poisson | Arrivals::OnOff { .. })
+        matches!(self.arrivals, Arrivals::Poisson | Arrivals::OnOff { .. } | Arrivals::Recorded(_))
             || self.kinds.iter().any(|place| place.len() > 1)
     }
 
     /// Share of the time for which its frames keep the wire that they come by busy; above 1, they stand before it.
     #[must_use]
     pub fn wire_load(&self, kinds: &[Kind]) -> f64 {
-        let place_ps = |place: &Vec<(usize, f64)>| {
-            let total: f64 = place.iter().map(|kind| kind.1).sum();
-            place.iter().map(|&(kind, weight)| kinds[kind].wire_ps * weight / total).sum::<f64>()
-        };
-        self.rate_pps / PS_PER_S * self.kinds.iter().map(place_ps).sum::<f64>() / self.kinds.len() as f64
+        self.rate_pps / PS_PER_S * self.mean(|kind| kinds[kind].wire_ps)
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::draw::threefry;
-use crate::pace::Pace;
+use crate::pace::{FAR, Pace, Recorded, recorded_counter};
 use crate::router::{EVEN_CELL_BITS, NUMBER_BITS, Program, Ring};
 use crate::words::{Sum, Word, WordExt};
 
@@ -490,6 +490,11 @@ impl<W: Word> Lanes<W> {
                     Pace::Poisson { .. } => source.draw_until(program, number, lane, start),
                     Pace::Even { .. } => source.skip(program, number, lane, start),
                     Pace::Bursts(_) => source.skip_bursts(program, number, lane, start),
+                    Pace::Recorded(ref recorded) => {
+                        let before = recorded.at.partition_point(|&at| at < start);
+                        source.go_to(program, number, recorded, (lane, start, before as u32));
+                        before as u64
+                    }
                 };
                 let turn = u64::from(lanes.turn.get(lane)) + came;
                 lanes.turn.set(lane, (turn % u64::from(program.turns)) as u32);
@@ -563,6 +568,18 @@ impl<W: Word> Lanes<W> {
         self.counts.settle();
         self.high = self.high.count(self.end.below(self.now));
         self.now = self.end;
+        for (source, from) in self.sources.iter_mut().zip(&program.sources) {
+            let Pace::Recorded(recorded) = &from.pace else { continue };
+            for lane in 0..W::LANES {
+                let (now, next) = (self.now.get(lane), source.next.get(lane));
+                if next.wrapping_sub(now) >= FAR / 2 {
+                    let instant = u64::from(self.high.get(lane)) << 32 | u64::from(now);
+                    let seen = recorded.seen_from(instant, source.number.get(lane));
+                    source.ideal.set(lane, seen);
+                    source.next.set(lane, seen);
+                }
+            }
+        }
         let earliest = self.now.minus(W::all(moderation(program)));
         for core in &mut self.cores {
             core.interrupted = core.interrupted.after(earliest).choose(core.interrupted, earliest);
@@ -672,7 +689,7 @@ impl<W: Word> Lanes<W> {
                     let (_, frames, _) = bursts.draw(from.cell);
                     source.left.set(lane, frames.saturating_sub(1 + from.number));
                 }
-                Pace::Even { .. } => {}
+                Pace::Even { .. } | Pace::Recorded(_) => {}
             }
         }
         let at = |ring: &Ring, place: usize| (ring.base as usize + place) * W::LANES + lane;
@@ -766,6 +783,19 @@ impl<W: Word> SourceLanes<W> {
         let [_, what] = threefry(program.arrival, [burst, before | (number as u32) << NUMBER_BITS]);
         self.kind.set(lane, source.kind(what, place));
         came
+    }
+
+    /// Goes to a recorded frame, given a lane, its instant and the frame's number.
+    fn go_to(&mut self, program: &Program, number: usize, recorded: &Recorded, (lane, now, frame): (usize, u64, u32)) {
+        let seen = recorded.seen_from(now, frame);
+        self.ideal.set(lane, seen);
+        self.next.set(lane, seen);
+        self.number.set(lane, frame);
+        self.rest.set(lane, recorded.rest[frame as usize]);
+        let place = recorded.place[frame as usize];
+        self.place.set(lane, place);
+        let [_, what] = threefry(program.arrival, recorded_counter(number, frame));
+        self.kind.set(lane, program.sources[number].kind(what, place));
     }
 
     /// Draws a lane's first frame at or after an instant; nobody counts how many came before.

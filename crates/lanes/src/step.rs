@@ -4,7 +4,7 @@
 
 use crate::draw::{UNIT_BITS, exponential, scaled, threefry};
 use crate::law::Law;
-use crate::pace::{Bursts, Pace};
+use crate::pace::{Bursts, Pace, Recorded, recorded_counter};
 use crate::router::{
     COARSE_BITS, EVEN_CELL_BITS, FINE_BITS, InterruptionProgram, NO_NEXT, NUMBER_BITS, PollProgram, Program, Ring,
     SourceProgram, TICK_BITS, TimeProgram,
@@ -622,6 +622,7 @@ impl<W: Word> Lanes<W> {
                 Pace::Poisson { .. } => port.draw_gap(program, number, came),
                 Pace::Even { gap, .. } => port.go_on(program, number, gap, came),
                 Pace::Bursts(ref bursts) => port.go_on_in_bursts(program, number, bursts, came),
+                Pace::Recorded(ref recorded) => port.go_on_as_recorded(program, number, recorded, came),
             }
             if !source.is_spaced {
                 port.next = came.choose(port.ideal, kept.next);
@@ -695,6 +696,19 @@ impl<W: Word> SourceLanes<W> {
             }
         }
         let what = if source.draws_kinds() { threefry(program.arrival, self.counter(number))[1] } else { W::all(0) };
+        self.kind = source.kind(what, self.place);
+    }
+
+    /// Goes to the recorded frame after the one that came in the lanes of a mask.
+    #[inline(always)]
+    fn go_on_as_recorded(&mut self, program: &Program, number: usize, recorded: &Recorded, came: W) {
+        let source = &program.sources[number];
+        self.number = self.number.count(came);
+        self.ideal = came.choose(self.ideal.plus(self.number.look_up(&recorded.gap)), self.ideal);
+        self.rest = self.number.look_up(&recorded.rest);
+        self.place = self.number.look_up(&recorded.place);
+        let counter = recorded_counter(number, self.number);
+        let what = if source.draws_kinds() { threefry(program.arrival, counter)[1] } else { W::all(0) };
         self.kind = source.kind(what, self.place);
     }
 

@@ -3,14 +3,15 @@
 mod plain;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
 use self::plain::Plain;
 use crate::law::Law;
 use crate::router::{
-    Arrivals as Pattern, Core, Interruptions, Interrupts, Kind, Link, Next, Polls, Program, RandomTime, Router, Sleep,
-    Source,
+    Arrivals as Pattern, Core, Interruptions, Interrupts, Kind, Link, Next, Polls, Program, RandomTime, Recording,
+    Router, Sleep, Source,
 };
 use crate::segments::{Cut, Outcome, run};
 use crate::state::{Histograms, State, Tally};
@@ -84,6 +85,17 @@ fn interruptions() -> impl Strategy<Value = Option<Interruptions>> {
     )
 }
 
+/// Frames of two places at uneven distances, some at once, for 2 ms at most.
+fn recorded(rate_pps: f64) -> Pattern {
+    let (gap_ps, mut at) = (1e12 / rate_pps, 0.0);
+    let each = (0..3000_u64.min((2e9 / gap_ps) as u64)).map(|frame| {
+        at += gap_ps * [0.0, 0.3, 2.1, 1.6][(frame * frame / 7 % 4) as usize];
+        (at as u64, u32::from(frame % 3 == 1))
+    });
+    let (at_ps, place) = each.unzip();
+    Pattern::Recorded(Arc::new(Recording::new(at_ps, place, 2)))
+}
+
 fn router() -> impl Strategy<Value = Router> {
     let rest = (sleep(), interruptions(), (1..=3_usize, 0..=4_usize));
     let shape = (1..=5_usize, 0..=3_usize, 1..=3_usize, 3..=6_usize, law(), any::<bool>(), polls(), rest);
@@ -103,7 +115,7 @@ fn router() -> impl Strategy<Value = Router> {
         let ways = prop::collection::vec((0..8_usize, any::<bool>()), 12);
         let least = u32::from(polls.is_some());
         let queues = (prop::collection::vec(least..40_u32, cores), prop::collection::vec(0..20_u32, links));
-        let rates = prop::collection::vec((0.05e6..1.5e6_f64, 0..7_usize), sources);
+        let rates = prop::collection::vec((0.05e6..1.5e6_f64, 0..9_usize), sources);
         let sleep = if polls.is_some() { sleep } else { vec![] };
         (kinds, queues, rates, ways).prop_map(move |(mut kinds, (queues, rings), rates, ways)| {
             // Some go on as kinds behind them, dealt to two of these or not.
@@ -137,7 +149,8 @@ fn router() -> impl Strategy<Value = Router> {
                         Pattern::OnOff { burst_frames: 1.0 + rate_pps / 5e4, peak_ratio: 3.0 },
                         vec![all.clone(), vec![(0, 1.0)]],
                     ),
-                    _ => (Pattern::OnOff { burst_frames: 1.0, peak_ratio: 1.5 }, vec![all.clone()]),
+                    6 => (Pattern::OnOff { burst_frames: 1.0, peak_ratio: 1.5 }, vec![all.clone()]),
+                    _ => (recorded(rate_pps), vec![all.clone(), vec![(0, 1.0)]]),
                 };
                 Source { rate_pps, steps, arrivals, kinds }
             };
@@ -413,5 +426,21 @@ fn a_core_whose_frames_come_with_the_windows_sleeps_between_them() {
         assert_eq!(sum(|window| window.latency_ticks), 3000 * frames - 2000);
         assert_eq!(sum(|window| window.wakes[0]), frames - 1);
         assert_eq!(sum(|window| window.asleep_ticks[0]), 90 * ticks - 3000 * frames + 2000);
+    }
+}
+
+#[test]
+fn recorded_frames_come_when_they_were_recorded_and_none_after_the_last() {
+    // Alone at the core, far apart beside what a clock holds, and the last two at once.
+    let at_ps = vec![0, 3_000_500, 4_000_000_000_000, 9_000_000_000_250, 9_000_000_000_250];
+    let recording = Recording::new(at_ps, vec![0; 5], 1);
+    let router = one_core(1.0, Pattern::Recorded(Arc::new(recording)), 0.0, 9, Law::Constant);
+    let program = Program::new(&router, 1, 0).expect("it fits");
+    for segments in [1, 4] {
+        let outcome = lanes(&program, &cut(10, 1_000_000_000, segments, Vectors::widest()));
+        let offered: Vec<u64> = outcome.windows.iter().map(|window| window.offered[0]).collect();
+        assert_eq!(offered, [2, 0, 0, 0, 1, 0, 0, 0, 0, 2]);
+        let sum = |of: fn(&Tally) -> u64| outcome.windows.iter().map(of).sum::<u64>();
+        assert_eq!((sum(|window| window.forwarded), sum(|window| window.waited_ticks)), (5, 1000));
     }
 }

@@ -324,14 +324,8 @@ fn work_at(router: &Router, core: usize, kind: usize) -> f64 {
 
 /// Work that is offered to a core, over its time, with one core at work.
 fn load_of(router: &Router, core: usize) -> f64 {
-    let of_place = |place: &Vec<(usize, f64)>| -> f64 {
-        let total: f64 = place.iter().map(|share| share.1).sum();
-        let kinds = place.iter().flat_map(|share| (0..router.turns).map(move |turn| (share.0 + turn, share.1)));
-        kinds.map(|share| share.1 / total * work_at(router, core, share.0)).sum::<f64>() / router.turns as f64
+    let dealt = |kind: usize| {
+        (kind..kind + router.turns).map(|kind| work_at(router, core, kind)).sum::<f64>() / router.turns as f64
     };
-    let of_source = |source: &Source| -> f64 {
-        let mean_ps = source.kinds.iter().map(of_place).sum::<f64>() / source.kinds.len() as f64;
-        mean_ps * source.rate_pps / PS_PER_S
-    };
-    router.sources.iter().map(of_source).sum()
+    router.sources.iter().map(|source| source.mean(dealt) * source.rate_pps / PS_PER_S).sum()
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::draw::{exponential, scaled, threefry};
-use crate::pace::{Bursts, Pace, Rest};
+use crate::pace::{Bursts, FAR, Pace, Rest};
 use crate::router::{NO_DEALER, NO_LINK, NO_NEXT, NUMBER_BITS, Program, TICK_BITS, TimeProgram};
 use crate::state::{CoreState, Histograms, LinkState, SourceState, State, Tally, bin};
 
@@ -90,6 +90,15 @@ impl<'a> Arrivals<'a> {
                 self.draw_in_burst(bursts);
                 return;
             }
+            Pace::Recorded(recorded) => {
+                let frame = self.count as usize;
+                (self.number, self.rest, self.place) = (frame as u32, recorded.rest[frame], recorded.place[frame]);
+                self.ideal = recorded.at[frame];
+                let own = (self.source as u32) << NUMBER_BITS;
+                let [_, what] = threefry(self.program.arrival, [self.number >> 24, (self.number & 0xff_ffff) | own]);
+                self.space(self.kind(what, self.place as usize));
+                return;
+            }
         };
         loop {
             let counter = [self.cell as u32, self.number | (self.source as u32) << NUMBER_BITS];
@@ -157,8 +166,9 @@ impl<'a> Arrivals<'a> {
     /// Not closer than the wire allows; the fraction of a tick goes on while the wire is busy.
     fn space(&mut self, kind: usize) {
         if !self.program.sources[self.source].is_spaced {
-            let is_even = matches!(self.program.sources[self.source].pace, Pace::Even { .. });
-            self.next = Frame::at(self.ideal, kind, is_even.then_some(self.rest >> 24));
+            let pace = &self.program.sources[self.source].pace;
+            let knows_part = matches!(pace, Pace::Even { .. } | Pace::Recorded(_));
+            self.next = Frame::at(self.ideal, kind, knows_part.then_some(self.rest >> 24));
             return;
         }
         let earliest = self.last_fine.map_or(0, |last| last + u64::from(self.program.wire_of[kind]));
@@ -176,11 +186,12 @@ impl<'a> Arrivals<'a> {
     }
 
     fn state(&self, at: u64) -> SourceState {
+        let is_far = self.next.came > at + u64::from(FAR);
         SourceState {
-            next: (self.next.came - at) as u32,
+            next: if is_far { FAR } else { (self.next.came - at) as u32 },
             fine: self.last_fine.unwrap_or(0) as u32 & 255,
             kind: self.next.kind as u32,
-            ideal: self.ideal.wrapping_sub(at) as u32,
+            ideal: if is_far { FAR } else { self.ideal.wrapping_sub(at) as u32 },
             cell: self.cell as u32,
             number: self.number,
             rest: self.rest,

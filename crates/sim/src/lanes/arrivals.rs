@@ -1,6 +1,9 @@
 //! Frames in the terms of lanes: in what order they come, how they find a core, and what they are there.
 
-use routecast_lanes::router::{Arrivals, Kind, Next as OnTo, Source};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use routecast_lanes::router::{Arrivals, Kind, Next as OnTo, Recording, Source};
 
 use super::cores::{least_work_ps, work_ps};
 use crate::graph::{EXIT, Graph, Next};
@@ -12,10 +15,40 @@ use crate::time::PS_PER_S;
 const MOST_PLACES: usize = 1 << 16;
 
 /// Frames at one place of a source's order: a flow, a size, and how often it is they.
+#[derive(Clone)]
 pub(super) struct Share {
     pub flow: u32,
     pub bytes: u32,
     pub weight: f64,
+}
+
+/// The flows and sizes of a recording's frames, each once, and which of them each frame is.
+pub(super) fn recorded_order(bytes: &[u32], flow: &[u32]) -> (Vec<Vec<Share>>, Vec<u32>) {
+    let mut places = HashMap::new();
+    let mut order = Vec::new();
+    let place = |(&bytes, &flow): (&u32, &u32)| {
+        *places.entry((bytes, flow)).or_insert_with(|| {
+            order.push(vec![Share { flow, bytes, weight: 1.0 }]);
+            order.len() as u32 - 1
+        })
+    };
+    let place = bytes.iter().zip(flow).map(place).collect();
+    (order, place)
+}
+
+/// Shares of kinds, each list once, and where each was put.
+pub(super) fn once_each(lists: Vec<Vec<(usize, f64)>>) -> (Vec<Vec<(usize, f64)>>, Vec<u32>) {
+    let mut known: HashMap<Vec<(usize, u64)>, u32> = HashMap::new();
+    let mut once = Vec::new();
+    let put = |list: Vec<(usize, f64)>| {
+        let name = list.iter().map(|share| (share.0, share.1.to_bits())).collect();
+        *known.entry(name).or_insert_with(|| {
+            once.push(list);
+            once.len() as u32 - 1
+        })
+    };
+    let put = lists.into_iter().map(put).collect();
+    (once, put)
 }
 
 /// The order in which a source's frames come: at each place of a sequence that repeats, what they may be.
@@ -27,7 +60,7 @@ pub(super) fn order_of(load: &Load, source: &crate::scenario::Source) -> Result<
         Process::Cbr { .. } => (true, false),
         Process::Bursts { .. } => (true, true),
         Process::OnOff { .. } => (false, true),
-        Process::Trace { .. } => return Err("its arrivals are those of a trace".into()),
+        Process::Trace { ref bytes, ref flow, .. } => return Ok(recorded_order(bytes, flow).0),
     };
     if in_bursts && !are_alike {
         return Err("each of its bursts is of one flow, and its flows are not equally frequent".into());
@@ -64,7 +97,7 @@ fn gcd(one: usize, other: usize) -> usize {
 pub(super) fn arrivals_of(
     source: &crate::scenario::Source,
     alike: &[Kind],
-    kinds: Vec<Vec<(usize, f64)>>,
+    mut kinds: Vec<Vec<(usize, f64)>>,
     trial_ticks: f64,
 ) -> Result<Source, String> {
     let arrivals = match source.process {
@@ -74,7 +107,13 @@ pub(super) fn arrivals_of(
             let frames = u32::try_from(burst_frames).map_err(|_| "its bursts are too long")?;
             Arrivals::Bursts { frames }
         }
-        Process::Poisson | Process::Trace { .. } => Arrivals::Poisson,
+        Process::Trace { ref time_ps, ref bytes, ref flow } => {
+            let (kept, put) = once_each(kinds);
+            kinds = kept;
+            let place = recorded_order(bytes, flow).1.into_iter().map(|place| put[place as usize]).collect();
+            Arrivals::Recorded(Arc::new(Recording::new(time_ps.clone(), place, kinds.len())))
+        }
+        Process::Poisson => Arrivals::Poisson,
     };
     let steps: Vec<(f64, f64)> = source.steps.iter().map(|step| (step.at_ps, step.rate_pps)).collect();
     let source = Source { rate_pps: source.rate_pps, steps, arrivals, kinds };
@@ -83,9 +122,10 @@ pub(super) fn arrivals_of(
     if load > 1.0 && !source.steps.is_empty() {
         return Err("more is offered to a port than its link carries, for a part of the trial".into());
     }
+    let is_recorded = matches!(source.arrivals, Arrivals::Recorded(_));
     let wires = || source.kinds.iter().flatten().map(|share| alike[share.0].wire_ps);
     let (shortest, longest) = (wires().fold(f64::INFINITY, f64::min), wires().fold(0.0, f64::max));
-    let phase = match arrivals {
+    let phase = match source.arrivals {
         Arrivals::Even { phase } if load > 1.0 => Some(phase),
         Arrivals::Poisson if load > CROWDED => Some(0.0),
         _ => None,
@@ -95,7 +135,7 @@ pub(super) fn arrivals_of(
             let arrivals = Arrivals::Even { phase: phase / load };
             Ok(Source { rate_pps: source.rate_pps / load, arrivals, ..source })
         }
-        None if (load - 1.0) * trial_ticks > f64::from(1 << 28) => {
+        None if (load - 1.0) * trial_ticks > f64::from(1 << 28) && !is_recorded => {
             Err("more is offered to a port than its link carries, for long".into())
         }
         None => Ok(source),
