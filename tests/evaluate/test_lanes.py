@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from routecast.errors import ModelProblem
-from routecast.evaluate import MMcK
+from routecast.evaluate import MMc, MMcK
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.trial import Trial
 from routecast.load import Arrivals, Flow, FlowSet, FrameMix, OfferedLoad
@@ -408,7 +408,7 @@ def recording(frames: int, seed: int = 1) -> OfferedLoad:
 
 @pytest.mark.parametrize("queue_frames", [16, 128])
 def test_a_recorded_trace_in_lanes_is_what_it_is_by_recursion(queue_frames: int) -> None:
-    """Services are constant, so the trace decides all; a tick is a thousandth of a service, at whose edges frames tie."""
+    """Services are constant, so the trace decides all but what ties at the edge of a tick."""
     service = ServiceCost(per_packet_s=0.5e-6, per_byte_s=0.1e-9)
     router = multicore(4, service, link_bps=10e9, queue_frames=queue_frames)
     load = recording(200_000)
@@ -431,3 +431,62 @@ def test_a_recorded_trace_with_random_services_has_the_same_law_in_lanes() -> No
     assert recursion.latency is not None
     assert lanes.latency.mean_s == pytest.approx(recursion.latency.mean_s, rel=0.02)
     assert lanes.loss_ratio == pytest.approx(recursion.loss_ratio, rel=0.2)
+
+
+@pytest.mark.parametrize("load_ratio", [0.9, 1.0, 1.3])
+def test_several_servers_at_one_ring_lose_and_delay_what_theory_says(load_ratio: float) -> None:
+    router = station(ServiceCost(per_packet_s=1e-6, variation="exponential"), queue_frames=46, servers=4)
+    law = MMcK(arrival_pps=load_ratio * 4e6, service_s=1e-6, servers=4, capacity_frames=50)
+    trial = Simulate(router, path="lanes", replications=8).trial(poisson(load_ratio * 4e6), 0.2)
+    assert trial.latency is not None
+    for name, found, exact in (
+        ("loss_ratio", trial.loss_ratio, law.loss_ratio),
+        ("latency.mean_s", trial.latency.mean_s, law.sojourn_mean_s),
+    ):
+        low, high = trial.interval[name]
+        assert found == pytest.approx(exact, abs=3.3 / 1.96 * 0.5 * (high - low)), name
+
+
+def bus_and_cores(queue_frames: int = 4096) -> RouterModel:
+    """Two cores at one ring behind a bus that every frame crosses twice, in and out; all services exponential."""
+
+    def task(name: str, pool: str, mean_us: float, onward: tuple[str, ...], queue: int) -> TaskUnit:
+        service = ServiceCost(per_packet_s=mean_us * 1e-6, variation="exponential")
+        needs, route = (Need(pool=pool),), Route(to=onward)
+        return TaskUnit(name=name, needs=needs, service=service, queue_frames=queue, request="frame", route=route)
+
+    return RouterModel(
+        name="bus and cores",
+        ports=tuple(Port(name=name, link_bps=1e15, entry="bus in") for name in ("in", "out")),
+        tasks=(
+            task("bus in", "bus", 0.2, ("process",), queue_frames),
+            task("process", "cpu", 1.0, ("bus out",), 4096),
+            task("bus out", "bus", 0.2, (), queue_frames // 2),
+        ),
+        pools=(ResourcePool(name="bus"), ResourcePool(name="cpu", units=2)),
+    )
+
+
+def test_a_bus_that_frames_cross_twice_delays_as_a_network_of_queues() -> None:
+    """Jackson: each queue is as if it were alone, the bus at twice the rate."""
+    rate_pps = 1.5e6
+    bus = MMc(arrival_pps=2.0 * rate_pps, service_s=0.2e-6, servers=1)
+    cpu = MMc(arrival_pps=rate_pps, service_s=1e-6, servers=2)
+    exact_s = 2.0 * bus.sojourn_mean_s + cpu.sojourn_mean_s
+    load = replace(poisson(rate_pps), flows=FlowSet(name="one", flows=(Flow(rss_hash=0, ingress=0, egress=1),)))
+    trial = Simulate(bus_and_cores(), path="lanes", replications=6).trial(load, 0.1)
+    assert trial.latency is not None
+    low, high = trial.interval["latency.mean_s"]
+    assert trial.latency.mean_s == pytest.approx(exact_s, abs=3.3 / 1.96 * 0.5 * (high - low))
+    assert trial.loss_ratio == 0.0
+
+
+def test_each_way_over_a_full_bus_has_its_own_room() -> None:
+    load = replace(poisson(2.6e6), flows=FlowSet(name="one", flows=(Flow(rss_hash=0, ingress=0, egress=1),)))
+    lanes, events = (
+        Simulate(bus_and_cores(4), path=path, replications=4).trial(load, 0.1) for path in ("lanes", "events")
+    )
+    for trial in (lanes, events):
+        assert all(trial.drops_pps[name] > 0.0 for name in ("bus in", "bus out"))
+    for name, pps in events.drops_pps.items():
+        assert lanes.drops_pps[name] == pytest.approx(pps, rel=0.02)

@@ -13,6 +13,7 @@ pub mod router;
 pub mod segments;
 pub mod state;
 mod step;
+mod team;
 pub mod vectors;
 pub mod words;
 

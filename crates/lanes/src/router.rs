@@ -12,6 +12,7 @@ use std::sync::Arc;
 use crate::draw::{Key, Purpose, UNIT_BITS};
 use crate::law::Law;
 use crate::pace::{Pace, Recorded};
+use crate::team::TeamProgram;
 
 /// A router whose cores have rings of their own, behind sources whose frames know their core.
 #[derive(Debug, Clone)]
@@ -195,6 +196,10 @@ pub struct Next {
 pub struct Core {
     /// Frames that can wait.
     pub queue: u32,
+    /// Servers at its ring; those that share them name as many.
+    pub servers: u32,
+    /// The core whose servers and ring it shares; none: they are its own.
+    pub shares: Option<usize>,
     /// The law of its services.
     pub law: usize,
     /// Whether it slows others down that do so, and is slowed down.
@@ -289,6 +294,9 @@ pub struct Program {
     pub(crate) interruptions: Option<InterruptionProgram>,
     pub(crate) cores: Vec<Ring>,
     pub(crate) links: Vec<Ring>,
+    pub(crate) teams: Vec<TeamProgram>,
+    /// By core, 1 and the number of its team, or 0; empty where there are none.
+    pub(crate) team_of: Vec<u32>,
     /// The greatest relative error of a mean service by rounding.
     pub rounding_ratio: f64,
 }
@@ -415,6 +423,11 @@ impl Program {
         let costs = polls.as_ref().map_or(0.0, |polls| most(&polls.cost_of) + most(&polls.interrupt_of));
         let longest = most(&work_of) * router.laws.iter().map(Law::largest).fold(0.0, f64::max) + costs;
         let interruptions = router.interruptions.as_ref().map(|its| InterruptionProgram::new(its, &scale, longest));
+        let mut teams = router.teams();
+        let mut rooms = rings(router.rooms(), polls.as_ref().map_or(0, |polls| polls.batch));
+        for (team, ring) in teams.iter_mut().zip(rooms.split_off(router.cores.len())) {
+            team.ring = ring;
+        }
         let burst = Key::new(seed, replication, Purpose::Burst);
         let sources = router.sources.iter().enumerate();
         let sources = sources.map(|(number, source)| SourceProgram::new(source, router, (burst, number as u32)));
@@ -463,7 +476,13 @@ impl Program {
             transmission_of: each(|kind| kind.transmission_ps, "a transmission")?,
             work_of,
             factors: factors as u32,
-            cores: rings(router.cores.iter().map(|core| core.queue), polls.as_ref().map_or(0, |polls| polls.batch)),
+            cores: rooms,
+            team_of: {
+                let place = |core: usize| teams.iter().position(|team| team.cores.contains(&core));
+                let number = |core: usize| place(core).map_or(0, |place| place as u32 + 1);
+                if teams.is_empty() { vec![] } else { (0..router.cores.len()).map(number).collect() }
+            },
+            teams,
             links: rings(router.links.iter().map(|link| link.queue), 0),
             polls,
             rounding_ratio,
@@ -479,6 +498,17 @@ impl Program {
     /// How a core polls; none: it does not.
     pub(crate) fn polls_at(&self, core: usize) -> Option<&PollProgram> {
         self.polls.as_ref().filter(|_| self.apart.get(core).is_none_or(|&apart| apart == 0))
+    }
+
+    /// The team of a core, and its number.
+    pub(crate) fn team_at(&self, core: usize) -> Option<(usize, &TeamProgram)> {
+        self.teams.iter().enumerate().find(|(_, team)| team.cores.contains(&core))
+    }
+
+    /// The ring of each core, which the cores of a team share.
+    pub(crate) fn rings(&self) -> impl Iterator<Item = &Ring> {
+        let of_team = |core: usize| self.team_at(core).map(|(_, team)| &team.ring);
+        self.cores.iter().enumerate().map(move |(number, ring)| of_team(number).unwrap_or(ring))
     }
 
     /// The mean part of a tick after whose beginning the frames of a source come.
@@ -604,6 +634,25 @@ fn rings(rooms: impl Iterator<Item = u32>, taken: u32) -> Vec<Ring> {
 }
 
 impl Router {
+    /// Picoseconds of the services that a full ring holds, of mean length, one after the other.
+    #[must_use]
+    pub fn longest_wait_ps(&self, core: usize) -> f64 {
+        let leader = |core: usize| self.cores[core].shares.unwrap_or(core);
+        let here = |other: usize| leader(other) == leader(core);
+        let room: u32 = (0..self.cores.len()).filter(|&other| here(other)).map(|other| self.cores[other].queue).sum();
+        let works = self.kinds.iter().filter(|kind| here(kind.core)).map(|kind| kind.work_ps);
+        let slowest = self.contention.iter().copied().fold(1.0, f64::max);
+        works.fold(0.0, f64::max) * slowest * (f64::from(room) + 2.0) / f64::from(self.cores[core].servers)
+    }
+
+    /// The room of each core, and of each team together.
+    fn rooms(&self) -> impl Iterator<Item = u32> {
+        let room = |core: usize| self.cores[core].queue;
+        let of_team = move |team: &TeamProgram| team.cores.iter().map(|&core| room(core)).sum();
+        let teams: Vec<u32> = self.teams().iter().map(of_team).collect();
+        self.cores.iter().map(|core| core.queue).chain(teams)
+    }
+
     /// Whether frames go from core to core.
     #[must_use]
     pub fn has_tandems(&self) -> bool {
@@ -661,6 +710,7 @@ impl Router {
         if !self.sleep.is_empty() && !self.cores.iter().all(polls) {
             return refuse("cores that sleep have to poll");
         }
+        self.check_teams()?;
         if self.links.len() > MOST_LINKS {
             return refuse("lanes run at most 64 links");
         }
@@ -670,7 +720,7 @@ impl Router {
         if self.sources.is_empty() || self.sources.len() > 64 {
             return refuse("lanes run 1 to 64 sources");
         }
-        let queues = self.cores.iter().map(|core| core.queue).chain(self.links.iter().map(|link| link.queue));
+        let queues = self.rooms().chain(self.links.iter().map(|link| link.queue));
         if queues.max().is_some_and(|queue| queue > MOST_QUEUE) {
             return refuse("lanes hold at most 65,536 frames in a ring");
         }
@@ -707,51 +757,22 @@ impl Router {
         let Some(cores_in_turn) = self.cores_in_turn() else {
             return refuse("a frame passes at most 64 cores one after the other");
         };
-        let known = |source: &Source| {
-            source.rate_pps > 0.0
-                && (source.steps.is_empty() || source.arrivals == Arrivals::Poisson)
-                && source.steps.iter().all(|step| step.0 >= 0.0 && step.0.is_finite() && step.1 > 0.0)
-                && source.steps.is_sorted_by(|one, other| one.0 < other.0)
-                && (source.kinds.len() == 1 || !source.kinds.is_empty() && source.arrivals != Arrivals::Poisson)
-                && match source.arrivals {
-                    Arrivals::OnOff { burst_frames, peak_ratio } => {
-                        burst_frames >= 1.0 && burst_frames.is_finite() && peak_ratio > 1.0 && peak_ratio.is_finite()
-                    }
-                    Arrivals::Bursts { frames } => frames > 0,
-                    Arrivals::Recorded(ref recording) => {
-                        let Recording { at_ps, place, share } = &**recording;
-                        at_ps.len() == place.len()
-                            && at_ps.len() < 1 << 31
-                            && at_ps.is_sorted()
-                            && share.len() == source.kinds.len()
-                            && place.iter().all(|&place| (place as usize) < share.len())
-                    }
-                    Arrivals::Poisson | Arrivals::Even { .. } => true,
-                }
-                && source.kinds.iter().all(|place| {
-                    place.iter().all(|kind| kind.0 + self.turns <= self.kinds.len() && kind.1 >= 0.0)
-                        && place.iter().map(|kind| kind.1).sum::<f64>() > 0.0
-                })
-        };
         if self.turns == 0 {
             return refuse("frames are dealt to one kind at least");
         }
-        if !self.sources.iter().all(known) {
+        if !self.sources.iter().all(|source| source.is_known(self)) {
             return refuse("a source has no rate or no frames");
         }
         // What waits at most has to lie within what a lane compares.
-        let longest = |of: fn(&Kind) -> f64, queue: u32| {
-            self.kinds.iter().map(of).fold(0.0, f64::max) * (f64::from(queue) + 2.0) / self.tick_ps
-        };
-        let queue = |rings: &mut dyn Iterator<Item = u32>| rings.max().unwrap_or(0);
-        let slowest = self.contention.iter().copied().fold(1.0, f64::max);
         let longest_interruption_ps = self
             .interruptions
             .as_ref()
             .map_or(0.0, |interruptions| interruptions.duration.mean_ps * interruptions.duration.law.largest());
-        let inside = longest(|kind| kind.work_ps, queue(&mut self.cores.iter().map(|core| core.queue))) * slowest
-            + longest_interruption_ps / self.tick_ps;
-        let outside = longest(|kind| kind.transmission_ps, queue(&mut self.links.iter().map(|link| link.queue)));
+        let inside_ps = (0..self.cores.len()).map(|core| self.longest_wait_ps(core)).fold(0.0, f64::max);
+        let inside = (inside_ps + longest_interruption_ps) / self.tick_ps;
+        let longest_ps = self.kinds.iter().map(|kind| kind.transmission_ps).fold(0.0, f64::max);
+        let most = self.links.iter().map(|link| link.queue).max().unwrap_or(0);
+        let outside = longest_ps * (f64::from(most) + 2.0) / self.tick_ps;
         if inside * cores_in_turn as f64 > 2.0_f64.powi(28) || outside > 2.0_f64.powi(28) {
             return refuse("a full ring lasts too long beside the shortest service");
         }
@@ -793,6 +814,34 @@ impl SourceProgram {
 }
 
 impl Source {
+    /// Whether it has a rate, and frames of kinds that there are.
+    fn is_known(&self, router: &Router) -> bool {
+        self.rate_pps > 0.0
+            && (self.steps.is_empty() || self.arrivals == Arrivals::Poisson)
+            && self.steps.iter().all(|step| step.0 >= 0.0 && step.0.is_finite() && step.1 > 0.0)
+            && self.steps.is_sorted_by(|one, other| one.0 < other.0)
+            && (self.kinds.len() == 1 || !self.kinds.is_empty() && self.arrivals != Arrivals::Poisson)
+            && match self.arrivals {
+                Arrivals::OnOff { burst_frames, peak_ratio } => {
+                    burst_frames >= 1.0 && burst_frames.is_finite() && peak_ratio > 1.0 && peak_ratio.is_finite()
+                }
+                Arrivals::Bursts { frames } => frames > 0,
+                Arrivals::Recorded(ref recording) => {
+                    let Recording { at_ps, place, share } = &**recording;
+                    at_ps.len() == place.len()
+                        && at_ps.len() < 1 << 31
+                        && at_ps.is_sorted()
+                        && share.len() == self.kinds.len()
+                        && place.iter().all(|&place| (place as usize) < share.len())
+                }
+                Arrivals::Poisson | Arrivals::Even { .. } => true,
+            }
+            && self.kinds.iter().all(|place| {
+                place.iter().all(|kind| kind.0 + router.turns <= router.kinds.len() && kind.1 >= 0.0)
+                    && place.iter().map(|kind| kind.1).sum::<f64>() > 0.0
+            })
+    }
+
     fn pace(&self, tick_ps: f64, of_bursts: (Key, u32)) -> Result<Pace, Refusal> {
         let out_of_range = |rate_pps: f64| {
             Refusal(format!("{rate_pps:.2e} frames a second are too few or too many beside the shortest service"))

@@ -185,6 +185,10 @@ fn run_group_of(program: &Program, cut: &Cut, spans: &[(usize, usize)]) -> Vec<S
         Vectors::Avx512 => run_lanes::<crate::words::Pair<crate::vectors::Avx512>>(program, cut, spans),
         #[cfg(not(target_arch = "x86_64"))]
         Vectors::Avx2 | Vectors::Avx512 => run_lanes::<u32>(program, cut, spans),
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        Vectors::Simd128 => run_lanes::<crate::vectors::Simd128>(program, cut, spans),
+        #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
+        Vectors::Simd128 => run_lanes::<u32>(program, cut, spans),
     }
 }
 

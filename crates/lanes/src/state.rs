@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::draw::threefry;
 use crate::pace::{FAR, Pace, Recorded, recorded_counter};
 use crate::router::{EVEN_CELL_BITS, NUMBER_BITS, Program, Ring};
+use crate::team::TeamLanes;
 use crate::words::{Sum, Word, WordExt};
 
 /// Counts of one stretch of a trajectory.
@@ -147,6 +148,7 @@ pub(crate) struct Lanes<W> {
     pub sources: Vec<SourceLanes<W>>,
     pub cores: Vec<CoreLanes<W>>,
     pub links: Vec<LinkLanes<W>>,
+    pub teams: Vec<TeamLanes<W>>,
     /// Low words of the instants at which the frames in the cores' rings came, and their kinds: the lanes' words of a place
     /// lie side by side.
     pub came: Vec<u32>,
@@ -423,6 +425,28 @@ pub struct CoreState {
     /// Where frames go from core to core, of each: for how many ticks it has been here, and for how many it waited before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passed: Vec<(u32, u32)>,
+    /// Where it has several servers, or shares them: the services that are under way, the first begun first. Its frames are
+    /// then those that wait, and a core that shares the servers of another has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub served: Vec<ServedState>,
+}
+
+/// A service that is under way at one of several servers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServedState {
+    /// Ticks until it ends.
+    pub done: u32,
+    /// Ticks since it began.
+    pub began: u32,
+    /// The kind of its frame.
+    pub kind: u32,
+    /// Ticks since the frame came to the router, and to the core.
+    pub came: u32,
+    /// See `came`.
+    pub reached: u32,
+    /// Ticks for which it waited before it came to the core.
+    pub waited: u32,
 }
 
 /// A link and its ring.
@@ -447,6 +471,7 @@ impl State {
                 && core.rest as usize <= core.frames.len()
                 && core.phase <= phase::LINGERS
                 && core.frames.iter().all(|frame| is_known(frame.1))
+                && core.served.iter().all(|served| is_known(served.kind))
                 && core.passed.len() == if program.next_of.is_empty() { 0 } else { core.frames.len() }
         };
         self.sources.len() == program.sources.len()
@@ -460,7 +485,11 @@ impl State {
                 .iter()
                 .zip(&program.sources)
                 .all(|(own, source)| is_known(own.kind) && own.place < source.places)
-            && self.cores.iter().zip(&program.cores).all(|(core, ring)| fits(core, ring))
+            && self.cores.iter().zip(program.rings()).all(|(core, ring)| fits(core, ring))
+            && self.cores.iter().enumerate().all(|(number, core)| {
+                let team = program.teams.iter().find(|team| team.leader == number);
+                core.served.len() <= team.map_or(0, |team| team.servers)
+            })
             && self.links.iter().zip(&program.links).all(|(link, ring)| link.starts.len() <= ring.mask as usize)
     }
 }
@@ -503,6 +532,9 @@ impl<W: Word> Lanes<W> {
         for link in &mut lanes.links {
             link.free = lanes.now;
         }
+        for team in &mut lanes.teams {
+            team.started = lanes.now.minus(W::all(1));
+        }
         for core in &mut lanes.cores {
             core.interrupted = lanes.now.minus(W::all(moderation(program)));
             (core.idle, core.counted) = (lanes.now, lanes.now);
@@ -540,8 +572,9 @@ impl<W: Word> Lanes<W> {
             idle: zero,
             counted: zero,
         };
-        let places = |rings: &[Ring]| rings.last().map_or(0, |ring| (ring.base + ring.mask + 1) as usize) * W::LANES;
-        let passed = || vec![0; if program.next_of.is_empty() { 0 } else { places(&program.cores) }];
+        let places = |ring: Option<&Ring>| ring.map_or(0, |ring| (ring.base + ring.mask + 1) as usize) * W::LANES;
+        let inside = places(program.teams.last().map(|team| &team.ring).or(program.cores.last()));
+        let passed = || vec![0; if program.next_of.is_empty() { 0 } else { inside }];
         let numbers: Vec<u32> = (0..W::LANES as u32).collect();
         Self {
             number: W::of(&numbers),
@@ -553,12 +586,13 @@ impl<W: Word> Lanes<W> {
             sources: vec![source; program.sources.len()],
             cores: vec![core; program.cores.len()],
             links: vec![LinkLanes { free: zero, fine: zero, tail: zero }; program.links.len()],
-            came: vec![0; places(&program.cores)],
-            kinds: vec![0; places(&program.cores)],
+            teams: Self::teams(program),
+            came: vec![0; inside],
+            kinds: vec![0; inside],
             reached: passed(),
             waited: passed(),
             dealt: vec![zero; program.dealers.len()],
-            starts: vec![0; places(&program.links)],
+            starts: vec![0; places(program.links.last())],
             counts: Counts::new(program),
         }
     }
@@ -623,11 +657,18 @@ impl<W: Word> Lanes<W> {
             place: source.place.get(lane),
         });
         let cores = self.cores.iter().zip(&program.cores).enumerate().map(|(number, (core, ring))| {
-            let (frames, head) = (core.frames.get(lane), core.head.get(lane));
+            let team = program.team_at(number);
+            let waits = match team {
+                Some((team, program)) if program.leader == number => self.teams[team].waiting,
+                Some(_) => W::all(0),
+                None => core.frames,
+            };
+            let ring = team.map_or(ring, |(_, program)| &program.ring);
+            let (frames, head) = (waits.get(lane), core.head.get(lane));
             let places: Vec<usize> = (0..frames).map(|offset| at(ring, head.wrapping_add(offset))).collect();
             let is_here = |_: &&usize| !program.next_of.is_empty();
             let polls = program.polls_at(number).is_some();
-            let what = if polls { core.phase.get(lane) } else { u32::from(frames > 0) };
+            let what = if polls { core.phase.get(lane) } else { u32::from(frames > 0 && team.is_none()) };
             let is_polling = polls && what == phase::SERVES;
             CoreState {
                 phase: what,
@@ -642,6 +683,8 @@ impl<W: Word> Lanes<W> {
                     let passed = places.iter().filter(is_here);
                     passed.map(|&place| (since(self.reached[place]), self.waited[place])).collect()
                 },
+                served: (team.filter(|(_, program)| program.leader == number))
+                    .map_or(vec![], |(team, _)| self.teams[team].state(lane, now)),
             }
         });
         let links = self.links.iter().zip(&program.links).map(|(link, ring)| {
@@ -695,9 +738,11 @@ impl<W: Word> Lanes<W> {
         let at = |ring: &Ring, place: usize| (ring.base as usize + place) * W::LANES + lane;
         let contends = |number: usize| program.contends.get(number).is_none_or(|&mask| mask != 0);
         let works = |core: &CoreState| matches!(core.phase, phase::SERVES | phase::INTERRUPTED);
-        let busy = state.cores.iter().enumerate().filter(|&(number, core)| contends(number) && works(core)).count();
+        let busy = state.cores.iter().enumerate().filter(|&(number, _)| contends(number));
+        let busy: usize = busy.map(|(_, core)| usize::from(works(core)) + core.served.len()).sum();
         self.busy.set(lane, busy as u32);
-        for ((core, ring), from) in self.cores.iter_mut().zip(&program.cores).zip(&state.cores) {
+        let rings = program.rings();
+        for ((core, ring), from) in self.cores.iter_mut().zip(rings).zip(&state.cores) {
             core.frames.set(lane, from.frames.len() as u32);
             core.head.set(lane, 0);
             core.done.set(lane, now.wrapping_add(from.done.unwrap_or(0)));
@@ -715,6 +760,15 @@ impl<W: Word> Lanes<W> {
             for (place, &(since, waited)) in from.passed.iter().enumerate() {
                 self.reached[at(ring, place)] = now.wrapping_sub(since);
                 self.waited[at(ring, place)] = waited;
+            }
+        }
+        for (team, its) in self.teams.iter_mut().zip(&program.teams) {
+            let from = &state.cores[its.leader];
+            team.restore(lane, now, (&from.served, from.frames.len()));
+            for &member in &its.cores {
+                let is_its = |kind: u32| program.core_of[kind as usize] as usize == member;
+                let waiting = from.frames.iter().filter(|frame| is_its(frame.1)).count();
+                self.cores[member].frames.set(lane, waiting as u32);
             }
         }
         for ((link, ring), from) in self.links.iter_mut().zip(&program.links).zip(&state.links) {

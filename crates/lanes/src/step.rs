@@ -55,29 +55,55 @@ impl TimeProgram {
 }
 
 /// What the lanes do next.
-struct Event<W> {
+#[derive(Clone, Copy)]
+pub(crate) struct Event<W> {
     /// Whether anything happens in a lane before it stops.
-    active: W,
-    comes: W,
-    ends: W,
-    source: W,
-    core: W,
+    pub active: W,
+    pub comes: W,
+    pub ends: W,
+    pub source: W,
+    pub core: W,
+    /// Where several are in service, which of them ends; and how many services have begun there at this instant before.
+    pub place: W,
+    pub before: W,
     /// Kind of the frame that comes.
-    kind: W,
+    pub kind: W,
     /// 256ths of a tick after the instant at which it comes; [`BY_CHANCE`] where nobody knows.
-    part: W,
+    pub part: W,
     /// When it came to the router, and for how many ticks it has waited at other cores.
-    entered: W,
-    waited: W,
+    pub entered: W,
+    pub waited: W,
 }
 
 /// Frames whose service has ended in the lanes of a mask.
-struct Served<W> {
-    ends: W,
+pub(crate) struct Served<W> {
+    pub ends: W,
     /// When they came to the router, and for how many ticks they have waited since.
-    entered: W,
-    waited: W,
-    kind: W,
+    pub entered: W,
+    pub waited: W,
+    pub kind: W,
+}
+
+impl<W: Word> Served<W> {
+    /// The one's in the lanes of a mask, the other's elsewhere.
+    #[inline(always)]
+    fn or(self, mask: W, other: &Self) -> Self {
+        Self {
+            ends: self.ends.or(other.ends),
+            entered: mask.choose(self.entered, other.entered),
+            waited: mask.choose(self.waited, other.waited),
+            kind: mask.choose(self.kind, other.kind),
+        }
+    }
+}
+
+impl<W: Word> Event<W> {
+    /// The same in the lanes of a mask, nothing in others.
+    #[inline(always)]
+    fn among(&self, mask: W) -> Self {
+        let [active, comes, ends] = [self.active, self.comes, self.ends].map(|does| does.and(mask));
+        Self { active, comes, ends, ..*self }
+    }
 }
 
 /// What a lane's core that polls does.
@@ -91,14 +117,14 @@ struct PollState<W> {
 }
 
 /// A lane's core, as far as an event concerns it.
-struct Station<W> {
-    frames: W,
-    began: W,
-    room: W,
+pub(crate) struct Station<W> {
+    pub frames: W,
+    pub began: W,
+    pub room: W,
     /// Places of the first, the second and the place after the last in the ring, of all rings' places.
-    first: W,
-    second: W,
-    tail: W,
+    pub first: W,
+    pub second: W,
+    pub tail: W,
 }
 
 /// Mask: an instant lies before another, low words first.
@@ -120,6 +146,15 @@ fn sleep_state<W: Word>(program: &Program, idle: W) -> W {
     program.sleep.iter().fold(W::all(0), |state, sleep| state.count(idle.below(W::all(sleep.after)).or(is_new).not()))
 }
 
+/// Ticks from when a core is asked for until it works, by the number of its sleep state.
+#[inline(always)]
+fn exit_ticks<W: Word>(program: &Program, sleep: W) -> W {
+    let states = program.sleep.iter().enumerate();
+    states.fold(W::all(0), |exit, (number, state)| {
+        sleep.equals(W::all(number as u32 + 1)).choose(W::all(state.exit), exit)
+    })
+}
+
 impl<W: Word> Lanes<W> {
     /// Takes every lane to its end.
     #[inline(always)]
@@ -134,11 +169,15 @@ impl<W: Word> Lanes<W> {
         if !event.active.any() {
             return false;
         }
-        let served = self.serve_any(program, &event);
-        if program.next_of.is_empty() {
-            self.send(program, &served);
-        } else {
-            self.pass(program, &served);
+        let (mut now, mut has_passed) = (event, false);
+        // A frame that ends a service comes to its next core at once: the same step, once more.
+        loop {
+            let served = self.serve_any(program, &now);
+            if has_passed {
+                break;
+            }
+            let Some(passes) = self.pass(program, &served) else { break };
+            (now, has_passed) = (passes, true);
         }
         self.draw_arrivals(program, &event);
         true
@@ -146,38 +185,54 @@ impl<W: Word> Lanes<W> {
 
     #[inline(always)]
     fn serve_any(&mut self, program: &Program, event: &Event<W>) -> Served<W> {
+        if program.teams.is_empty() {
+            return self.serve_alone(program, event);
+        }
+        let team = event.core.look_up(&program.team_of);
+        let none = W::all(0);
+        let mut served = Served { ends: none, entered: none, waited: none, kind: none };
+        let alone = event.among(team.is_zero());
+        if alone.active.any() {
+            served = self.serve_alone(program, &alone);
+        }
+        for number in 0..program.teams.len() {
+            let here = team.equals(W::all(number as u32 + 1));
+            let its = event.among(here);
+            if its.active.any() {
+                served = self.serve_team(program, number, &its).or(here, &served);
+            }
+        }
+        served
+    }
+
+    #[inline(always)]
+    fn serve_alone(&mut self, program: &Program, event: &Event<W>) -> Served<W> {
         match &program.polls {
             None => self.serve(program, event),
             Some(polls) if program.apart.is_empty() => self.serve_polls(program, polls, event),
             Some(polls) => {
                 let apart = event.core.look_up(&program.apart);
-                let among = |mask: W| {
-                    let &Event { active, comes, ends, source, core, kind, part, entered, waited } = event;
-                    let [active, comes, ends] = [active, comes, ends].map(|does| does.and(mask));
-                    Event { active, comes, ends, source, core, kind, part, entered, waited }
-                };
-                let one = self.serve(program, &among(apart));
-                let other = self.serve_polls(program, polls, &among(apart.not()));
-                Served {
-                    ends: one.ends.or(other.ends),
-                    entered: apart.choose(one.entered, other.entered),
-                    waited: apart.choose(one.waited, other.waited),
-                    kind: apart.choose(one.kind, other.kind),
-                }
+                let one = self.serve(program, &event.among(apart));
+                let other = self.serve_polls(program, polls, &event.among(apart.not()));
+                one.or(apart, &other)
             }
         }
     }
 
-    /// Passes frames whose service has ended to their next cores, or to their links.
+    /// Passes frames whose service has ended to their links, and returns how the others come to their next cores.
     #[inline(always)]
-    fn pass(&mut self, program: &Program, served: &Served<W>) {
+    fn pass(&mut self, program: &Program, served: &Served<W>) -> Option<Event<W>> {
+        if program.next_of.is_empty() {
+            self.send(program, served);
+            return None;
+        }
         let next = served.kind.look_up(&program.next_of);
         let passes = served.ends.and(next.equals(W::all(NO_NEXT)).not());
         let dealer = served.kind.look_up(&program.dealer_of);
         let &Served { ends, entered, waited, kind } = served;
         self.send(program, &Served { ends: ends.and(passes.not()), entered, waited, kind });
         if !passes.any() {
-            return;
+            return None;
         }
         let mut kind = passes.and(next);
         for (number, &kinds) in program.dealers.iter().enumerate() {
@@ -189,17 +244,41 @@ impl<W: Word> Lanes<W> {
         }
         let core = kind.look_up(&program.core_of);
         let none = W::all(0);
-        let event =
-            Event { active: passes, comes: passes, ends: none, source: none, core, kind, part: none, entered, waited };
-        self.serve_any(program, &event);
+        Some(Event {
+            active: passes,
+            comes: passes,
+            ends: none,
+            source: none,
+            core,
+            place: none,
+            before: none,
+            kind,
+            part: none,
+            entered,
+            waited,
+        })
     }
 
     /// The earliest of what is due; at one instant services end first.
     #[inline(always)]
     fn next_event(&mut self, program: &Program) -> Event<W> {
         let mut least = W::all(NONE);
-        let (mut core, mut source, mut comes) = (W::all(0), W::all(0), W::all(0));
+        let (mut core, mut source, mut comes, mut place) = (W::all(0), W::all(0), W::all(0), W::all(0));
         for (number, station) in self.cores.iter().enumerate() {
+            if let Some((team, _)) = program.team_at(number) {
+                if program.teams[team].leader == number {
+                    let team = &self.teams[team];
+                    for (number_there, served) in team.places.iter().enumerate() {
+                        let there = W::all(number_there as u32);
+                        let due = there.below(team.busy).choose(served.done.minus(self.now), W::all(NONE));
+                        let is_earlier = due.below(least);
+                        least = is_earlier.choose(due, least);
+                        core = is_earlier.choose(W::all(number as u32), core);
+                        place = is_earlier.choose(there, place);
+                    }
+                }
+                continue;
+            }
             let is_idle = if program.polls_at(number).is_some() { station.phase } else { station.frames }.is_zero();
             let due = is_idle.choose(W::all(NONE), station.done.minus(self.now));
             let is_earlier = due.below(least);
@@ -233,7 +312,8 @@ impl<W: Word> Lanes<W> {
             core = comes.choose(kind.look_up(&program.core_of), core);
         }
         let (comes, ends) = (comes.and(active), active.and(comes.not()));
-        Event { active, comes, ends, source, core, kind, part, entered: self.now, waited: W::all(0) }
+        let (entered, none) = (self.now, W::all(0));
+        Event { active, comes, ends, source, core, place, before: none, kind, part, entered, waited: none }
     }
 
     /// The state of each lane's core.
@@ -245,6 +325,9 @@ impl<W: Word> Lanes<W> {
         let [mut room, mut base, mut mask] = of(&program.cores[0]);
         for (number, (station, ring)) in self.cores.iter().zip(&program.cores).enumerate().skip(1) {
             let is_here = event.core.equals(W::all(number as u32));
+            if !is_here.any() {
+                continue;
+            }
             frames = is_here.choose(station.frames, frames);
             head = is_here.choose(station.head, head);
             began = is_here.choose(station.began, began);
@@ -259,14 +342,14 @@ impl<W: Word> Lanes<W> {
 
     /// The place of each lane's word in a ring.
     #[inline(always)]
-    fn place(&self, base: W, mask: W, number: W) -> W {
+    pub(crate) fn place(&self, base: W, mask: W, number: W) -> W {
         base.plus(number.and(mask)).times(W::all(W::LANES as u32)).plus(self.number)
     }
 
     /// Puts the frame that comes into the place after the last, which is free, so whatever happens; returns when the first
     /// came to the router and to its core, and for how many ticks it had waited before.
     #[inline(always)]
-    fn put_in_ring(&mut self, program: &Program, event: &Event<W>, station: &Station<W>) -> [W; 3] {
+    pub(crate) fn put_in_ring(&mut self, program: &Program, event: &Event<W>, station: &Station<W>) -> [W; 3] {
         let came = station.first.look_up(&self.came);
         event.entered.put(&mut self.came, station.tail);
         if program.next_of.is_empty() {
@@ -301,9 +384,13 @@ impl<W: Word> Lanes<W> {
         let lost = event.comes.and(taken.not());
         for (number, core) in self.cores.iter_mut().enumerate() {
             let is_here = event.active.and(event.core.equals(W::all(number as u32)));
+            if !is_here.any() {
+                continue;
+            }
             let starts_here = is_here.and(starts);
             core.frames = is_here.choose(left, core.frames);
-            core.head = core.head.count(is_here.and(event.ends));
+            // An empty ring begins anew, so that what is in use stays close together.
+            core.head = core.head.count(is_here.and(event.ends)).and(is_here.and(rests).not());
             core.began = starts_here.choose(self.now, core.began);
             core.done = starts_here.choose(done, core.done);
             self.counts.busy[number].add(service, starts_here);
@@ -373,9 +460,7 @@ impl<W: Word> Lanes<W> {
         let allowed = poll.interrupted.plus(W::all(polls.moderation));
         let interrupts = allowed.after(self.now).choose(allowed, self.now);
         let due = interrupts.plus(self.wakes_up(program, polls, event, was_idle.or(interrupts.after(self.now))));
-        let exit = program.sleep.iter().enumerate().fold(none, |exit, (number, state)| {
-            sleep.equals(W::all(number as u32 + 1)).choose(W::all(state.exit), exit)
-        });
+        let exit = exit_ticks(program, sleep);
         let lost = event.comes.and(taken.not());
         let mut ends = self.now.plus(service);
         ends = asleep.choose(self.now.plus(exit), ends);
@@ -388,6 +473,9 @@ impl<W: Word> Lanes<W> {
         let spun = W::all(polls.linger).minus(poll.done.minus(self.now));
         for number in 0..self.cores.len() {
             let is_here = event.active.and(event.core.equals(W::all(number as u32)));
+            if !is_here.any() {
+                continue;
+            }
             let here = |mask: W| is_here.and(mask);
             if !program.sleep.is_empty() {
                 self.count_sleep(program, number, here(asks));
@@ -395,7 +483,7 @@ impl<W: Word> Lanes<W> {
             }
             let core = &mut self.cores[number];
             core.frames = is_here.choose(frames, core.frames);
-            core.head = core.head.count(here(served));
+            core.head = core.head.count(here(served)).and(here(waits.not()).not());
             core.began = here(starts).choose(self.now, core.began);
             core.done = here(changes).choose(ends, core.done);
             core.interrupted = here(raises).choose(interrupts, core.interrupted);
@@ -426,6 +514,9 @@ impl<W: Word> Lanes<W> {
         let mut words = of(&self.cores[0]);
         for (number, core) in self.cores.iter().enumerate().skip(1) {
             let is_here = event.core.equals(W::all(number as u32));
+            if !is_here.any() {
+                continue;
+            }
             for (word, its) in words.iter_mut().zip(of(core)) {
                 *word = is_here.choose(its, *word);
             }
@@ -464,8 +555,8 @@ impl<W: Word> Lanes<W> {
     /// Ticks from an interrupt until its core is asked for, where it was at rest.
     #[inline(always)]
     fn wakes_up(&self, program: &Program, polls: &PollProgram, event: &Event<W>, at_rest: W) -> W {
-        let Some(wakeup) = &polls.wakeup else { return W::all(0) };
-        let [word, _] = threefry(program.wakeup, self.counter(event));
+        let Some(wakeup) = polls.wakeup.as_ref().filter(|_| at_rest.any()) else { return W::all(0) };
+        let [word, _] = threefry(program.wakeup, self.counter(program, event));
         at_rest.and(wakeup.ticks(word))
     }
 
@@ -476,7 +567,10 @@ impl<W: Word> Lanes<W> {
         let begins = if program.struck.is_empty() { begins } else { begins.and(event.core.look_up(&program.struck)) };
         let mut left = begins.and(fine.times_high(W::all(*ratio)).left(*shift));
         let (mut added, mut round) = (W::all(0), 0);
-        let [low, high] = self.counter(event);
+        if !begins.any() {
+            return added;
+        }
+        let [low, high] = self.counter(program, event);
         loop {
             // The number of the strike stands above that of the core.
             let [when, how] = threefry(program.interruption, [low, high.xor(W::all(round << (TICK_BITS - 32 + 6)))]);
@@ -494,20 +588,25 @@ impl<W: Word> Lanes<W> {
     /// Ticks of work of a known length, one at least, its fraction kept in the mean by a draw.
     #[inline(always)]
     fn whole_ticks(&self, program: &Program, event: &Event<W>, begins: W, fine: W) -> W {
-        let [_, rounding] = threefry(program.service, self.counter(event));
+        if !begins.any() {
+            return W::all(0);
+        }
+        let [_, rounding] = threefry(program.service, self.counter(program, event));
         let (ticks, _) = split(fine.plus(split(rounding).1));
         ticks.count(ticks.is_zero()).plus(self.interruptions(program, event, fine, begins))
     }
 
     /// The counter of a draw for what begins now at a core.
     #[inline(always)]
-    fn counter(&self, event: &Event<W>) -> [W; 2] {
-        [self.now, self.high.xor(event.core.left(TICK_BITS - 32))]
+    fn counter(&self, program: &Program, event: &Event<W>) -> [W; 2] {
+        // Where several begin at one instant, their number stands above that of the core.
+        let name = if program.teams.is_empty() { event.core } else { event.core.or(event.before.left(6)) };
+        [self.now, self.high.xor(name.left(TICK_BITS - 32))]
     }
 
     /// Notes the first and the last of the lost frames by when they came.
     #[inline(always)]
-    fn note_loss(&mut self, lost: W, low: W, high: W) {
+    pub(crate) fn note_loss(&mut self, lost: W, low: W, high: W) {
         let counts = &mut self.counts;
         let is_new = counts.has_lost.not();
         let came = [low, high];
@@ -521,7 +620,10 @@ impl<W: Word> Lanes<W> {
     /// Ticks of a service that begins now: at least one. What is less than a tick is kept in the mean by a draw, and so
     /// is the part of a tick after which a frame came that begins a service.
     #[inline(always)]
-    fn service(&self, program: &Program, event: &Event<W>, kind: W, extra: W, begins: W) -> W {
+    pub(crate) fn service(&self, program: &Program, event: &Event<W>, kind: W, extra: W, begins: W) -> W {
+        if !begins.any() {
+            return W::all(0);
+        }
         let work = match program.work_of.as_slice() {
             [only] => W::all(*only),
             works => {
@@ -532,7 +634,7 @@ impl<W: Word> Lanes<W> {
                 kind.times(factors).plus(slowed).look_up(works)
             }
         };
-        let [random, rounding] = threefry(program.service, self.counter(event));
+        let [random, rounding] = threefry(program.service, self.counter(program, event));
         let varied = |law: &Law| scaled(work, law.factor(random), law.bits());
         let fine = match program.laws.as_slice() {
             [only] => varied(only),
@@ -556,12 +658,18 @@ impl<W: Word> Lanes<W> {
     #[inline(always)]
     fn send(&mut self, program: &Program, served: &Served<W>) {
         let &Served { ends, entered: came, waited, kind } = served;
+        if !ends.any() {
+            return;
+        }
         let (mut start, mut leaves, mut lost_here) = (self.now, ends, W::all(0));
         if !self.links.is_empty() {
             let link = kind.look_up(&program.link_of);
             let transmission = kind.look_up(&program.transmission_of);
             for (number, ring) in program.links.iter().enumerate() {
                 let is_here = ends.and(link.equals(W::all(number as u32)));
+                if !is_here.any() {
+                    continue;
+                }
                 let port = &self.links[number];
                 let waits = port.free.after(self.now);
                 let begins = waits.choose(port.free, self.now);
@@ -611,6 +719,9 @@ impl<W: Word> Lanes<W> {
         for (number, source) in program.sources.iter().enumerate() {
             let port = &mut self.sources[number];
             let came = event.comes.and(event.source.equals(W::all(number as u32)));
+            if !came.any() {
+                continue;
+            }
             let kept = port.clone();
             self.counts.offered[number].count(came);
             let bytes = |kind: W| match program.bytes_of.as_slice() {

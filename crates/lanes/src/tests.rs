@@ -135,6 +135,9 @@ fn router() -> impl Strategy<Value = Router> {
             }
             let entries = from + 1 - turns;
             let all: Vec<(usize, f64)> = (0..entries).map(|kind| (kind, 1.0 + kind as f64)).collect();
+            // With one law for all and no polls, core 0 may have several servers, which core 1 shares.
+            let is_team = polls.is_none() && turns != 2;
+            let servers = |number: usize| if is_team && number < 2 { 1 + (later as u32) } else { 1 };
             let source = |&(rate_pps, way): &(f64, usize)| {
                 let even = Pattern::Even { phase: rate_pps / 1.5e6 };
                 let steps = if way == 1 { vec![(0.3e9, rate_pps * 0.4), (0.65e9, rate_pps)] } else { vec![] };
@@ -160,11 +163,13 @@ fn router() -> impl Strategy<Value = Router> {
                 cores: (queues.iter().enumerate())
                     .map(|(number, &queue)| Core {
                         queue,
-                        law: number % 2,
-                        contends: number % 3 != 1 || turns == 1 || !sleep.is_empty(),
+                        servers: servers(number),
+                        shares: (is_team && number == 1).then_some(0),
+                        law: if is_team { 0 } else { number % 2 },
+                        contends: number % 3 != 1 || turns == 1 || !sleep.is_empty() || is_team,
                         // With sleep all poll; else those that do not contend do not, and the last.
                         polls: !sleep.is_empty() || (turns < 3 && (number % 3 != 1 || turns == 1)),
-                        is_struck: number % 2 == 0 || turns == 1,
+                        is_struck: if is_team { number > 1 } else { number % 2 == 0 || turns == 1 },
                     })
                     .collect(),
                 links: rings.iter().map(|&queue| Link { queue }).collect(),
@@ -231,7 +236,7 @@ fn one_core(rate_pps: f64, arrivals: Pattern, wire_ps: f64, queue: u32, law: Law
         sources: vec![Source { rate_pps, steps: vec![], arrivals, kinds: vec![vec![(0, 1.0)]] }],
         turns: 1,
         kinds: vec![kind],
-        cores: vec![Core { queue, law: 0, contends: true, polls: true, is_struck: true }],
+        cores: vec![Core { queue, servers: 1, shares: None, law: 0, contends: true, polls: true, is_struck: true }],
         laws: vec![law],
         polls: None,
         sleep: vec![],
@@ -320,7 +325,10 @@ fn every_field_of_a_state_opens_a_seam() {
             kinds: vec![vec![(0, 1.0), (1, 1.0)]],
         }],
         turns: 1,
-        cores: vec![Core { queue: 30, law: 0, contends: true, polls: true, is_struck: true }; 2],
+        cores: vec![
+            Core { queue: 30, servers: 1, shares: None, law: 0, contends: true, polls: true, is_struck: true };
+            2
+        ],
         laws: vec![Law::Exponential],
         polls: None,
         sleep: vec![],
@@ -407,7 +415,7 @@ fn a_core_whose_frames_come_with_the_windows_sleeps_between_them() {
         }],
         turns: 1,
         kinds: vec![kind],
-        cores: vec![Core { queue: 9, law: 0, contends: true, polls: true, is_struck: true }],
+        cores: vec![Core { queue: 9, servers: 1, shares: None, law: 0, contends: true, polls: true, is_struck: true }],
         laws: vec![Law::Constant],
         polls: Some(Polls { batch: 1, cost_ps: 0.0, interrupts: None }),
         sleep: vec![Sleep { after_ps: 0.0, exit_ps: 2e6 }],

@@ -19,8 +19,10 @@ pub enum Vectors {
     Plain,
     /// AVX2: eight lanes.
     Avx2,
-    /// AVX-512 (F, BW, CD, DQ, VL): sixteen lanes.
+    /// AVX-512 (F, BW, CD, DQ, VL): two times sixteen lanes.
     Avx512,
+    /// The vectors of WebAssembly: four lanes, where a module was compiled with them.
+    Simd128,
 }
 
 impl Vectors {
@@ -32,8 +34,8 @@ impl Vectors {
 
     /// All, the widest first.
     #[must_use]
-    pub fn known() -> [Self; 3] {
-        [Self::Avx512, Self::Avx2, Self::Plain]
+    pub fn known() -> [Self; 4] {
+        [Self::Avx512, Self::Avx2, Self::Simd128, Self::Plain]
     }
 
     /// Whether this processor has them.
@@ -53,6 +55,7 @@ impl Vectors {
             }
             #[cfg(not(target_arch = "x86_64"))]
             Self::Avx2 | Self::Avx512 => false,
+            Self::Simd128 => cfg!(all(target_arch = "wasm32", target_feature = "simd128")),
         }
     }
 
@@ -61,6 +64,7 @@ impl Vectors {
     pub fn lanes(self) -> usize {
         match self {
             Self::Plain => 1,
+            Self::Simd128 => 4,
             Self::Avx2 => 8,
             Self::Avx512 => 32,
         }
@@ -302,6 +306,164 @@ mod x86 {
             self.write(&mut words);
             places.write(&mut at);
             for (place, word) in at.into_iter().zip(words) {
+                let place = (place as usize).min(list.len() - 1);
+                list[place] = word;
+            }
+        }
+    }
+}
+
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+pub(crate) use wasm::Simd128;
+
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod wasm {
+    #[allow(clippy::wildcard_imports, reason = "thirty instructions")]
+    use std::arch::wasm32::*;
+
+    use super::{Lanes, Program, Run};
+    use crate::words::Word;
+
+    /// Four lanes.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct Simd128(v128);
+
+    impl Run for Simd128 {
+        fn run(lanes: &mut Lanes<Self>, program: &Program) {
+            lanes.run(program);
+        }
+    }
+
+    impl Simd128 {
+        #[inline(always)]
+        fn words(self) -> [u32; 4] {
+            [
+                u32x4_extract_lane::<0>(self.0),
+                u32x4_extract_lane::<1>(self.0),
+                u32x4_extract_lane::<2>(self.0),
+                u32x4_extract_lane::<3>(self.0),
+            ]
+        }
+
+        #[inline(always)]
+        fn with(words: [u32; 4]) -> Self {
+            Self(u32x4(words[0], words[1], words[2], words[3]))
+        }
+
+        #[inline(always)]
+        fn each(self, other: Self, of: fn(u32, u32) -> u32) -> Self {
+            let (one, other) = (self.words(), other.words());
+            Self::with([0, 1, 2, 3].map(|lane| of(one[lane], other[lane])))
+        }
+    }
+
+    #[expect(clippy::inline_always, reason = "each is an instruction or a few")]
+    impl Word for Simd128 {
+        const LANES: usize = 4;
+
+        #[inline(always)]
+        fn all(word: u32) -> Self {
+            Self(u32x4_splat(word))
+        }
+        #[inline(always)]
+        fn of(words: &[u32]) -> Self {
+            Self::with([words[0], words[1], words[2], words[3]])
+        }
+        #[inline(always)]
+        fn get(&self, lane: usize) -> u32 {
+            self.words()[lane]
+        }
+        #[inline(always)]
+        fn set(&mut self, lane: usize, word: u32) {
+            let mut words = self.words();
+            words[lane] = word;
+            *self = Self::with(words);
+        }
+        #[inline(always)]
+        fn write(self, to: &mut [u32]) {
+            to[..4].copy_from_slice(&self.words());
+        }
+        #[inline(always)]
+        fn plus(self, other: Self) -> Self {
+            Self(u32x4_add(self.0, other.0))
+        }
+        #[inline(always)]
+        fn minus(self, other: Self) -> Self {
+            Self(u32x4_sub(self.0, other.0))
+        }
+        #[inline(always)]
+        fn times(self, other: Self) -> Self {
+            Self(u32x4_mul(self.0, other.0))
+        }
+        #[inline(always)]
+        fn times_high(self, other: Self) -> Self {
+            let (low, high) = (u64x2_extmul_low_u32x4(self.0, other.0), u64x2_extmul_high_u32x4(self.0, other.0));
+            Self(u32x4_shuffle::<1, 3, 5, 7>(low, high))
+        }
+        #[inline(always)]
+        fn or(self, other: Self) -> Self {
+            Self(v128_or(self.0, other.0))
+        }
+        #[inline(always)]
+        fn and(self, other: Self) -> Self {
+            Self(v128_and(self.0, other.0))
+        }
+        #[inline(always)]
+        fn xor(self, other: Self) -> Self {
+            Self(v128_xor(self.0, other.0))
+        }
+        #[inline(always)]
+        fn left(self, bits: u32) -> Self {
+            // An instruction shifts by its number modulo 32.
+            Self(u32x4_shl(self.0, bits))
+        }
+        #[inline(always)]
+        fn right(self, bits: u32) -> Self {
+            Self(u32x4_shr(self.0, bits))
+        }
+        #[inline(always)]
+        fn left_by(self, bits: Self) -> Self {
+            self.each(bits, |word, bits| word << (bits & 31))
+        }
+        #[inline(always)]
+        fn right_by(self, bits: Self) -> Self {
+            self.each(bits, |word, bits| word >> (bits & 31))
+        }
+        #[inline(always)]
+        fn rotate(self, bits: u32) -> Self {
+            self.left(bits).or(self.right(32 - bits))
+        }
+        #[inline(always)]
+        fn leading_zeros(self) -> Self {
+            Self::with(self.words().map(u32::leading_zeros))
+        }
+        #[inline(always)]
+        fn below(self, other: Self) -> Self {
+            Self(u32x4_lt(self.0, other.0))
+        }
+        #[inline(always)]
+        fn below_signed(self, other: Self) -> Self {
+            Self(i32x4_lt(self.0, other.0))
+        }
+        #[inline(always)]
+        fn equals(self, other: Self) -> Self {
+            Self(u32x4_eq(self.0, other.0))
+        }
+        #[inline(always)]
+        fn choose(self, set: Self, clear: Self) -> Self {
+            Self(v128_bitselect(set.0, clear.0, self.0))
+        }
+        #[inline(always)]
+        fn any(self) -> bool {
+            v128_any_true(self.0)
+        }
+        #[inline(always)]
+        fn look_up(self, list: &[u32]) -> Self {
+            Self::with(self.words().map(|place| list[(place as usize).min(list.len() - 1)]))
+        }
+        #[inline(always)]
+        fn put(self, list: &mut [u32], places: Self) {
+            for (place, word) in places.words().into_iter().zip(self.words()) {
                 let place = (place as usize).min(list.len() - 1);
                 list[place] = word;
             }

@@ -20,7 +20,7 @@ use routecast_lanes::vectors::Vectors;
 
 use self::arrivals::{Dealt, Share, Ways, arrivals_of, order_of};
 use self::chains::Chain;
-use self::cores::{check_core, contention, interruptions_of, laws_of, polls_of, sleep_of, speed_of};
+use self::cores::{check_core, contention, interruptions_of, laws_of, polls_of, servers_of, sleep_of, speed_of};
 use crate::error::SimError;
 use crate::graph::Graph;
 use crate::ledger::{Ledger, MINIS, SEGMENTS, mini_boundary};
@@ -31,6 +31,8 @@ use crate::scenario::{Path, Scenario};
 use crate::time::PS_PER_S;
 
 const MINIS_PER_SEGMENT: usize = MINIS / SEGMENTS;
+/// Frames that a lane has place for in a ring; one with more room must not need it.
+const MOST_WAITING: u32 = 1 << 14;
 /// Fewer segments than these are not worth their warm-up.
 const LEAST_SEGMENTS: usize = 4;
 /// Trials of fewer frames, or that leave fewer segments that are long beside their warm-up, are over sooner by events.
@@ -46,6 +48,8 @@ struct Model {
     ports: Vec<usize>,
     /// Services that a seam takes to be forgotten, at least.
     forgotten_services: f64,
+    /// Cores with more room than a lane keeps for them: they must not lose a frame.
+    cut_short: Vec<usize>,
 }
 
 /// A scenario that lanes can run.
@@ -78,7 +82,7 @@ impl Prepared {
     }
 
     /// The same of a scenario whose path is left open, if lanes are the faster way, on whatever processor: recursion cannot
-    /// run all of it, it has many frames, and a warm-up tells how each stretch goes on.
+    /// run all of it, it has many frames, and a warm-up tells how each stretch goes on, or a chain of task units is one core.
     pub fn if_it_pays(scenario: &Scenario) -> Option<Self> {
         let Scenario { load, run, .. } = scenario;
         let seconds = run.duration_ps as f64 / PS_PER_S;
@@ -89,7 +93,12 @@ impl Prepared {
         }
         let prepared = Self::new(scenario).ok()?;
         let needs_events = Graph::compile(scenario).ok()?.planes.contains(&Plane::Events);
-        let pays = needs_events && prepared.model.most_segments(run.duration_ps) >= MANY_SEGMENTS && prepared.forgets();
+        let model = &prepared.model;
+        // Many servers at one ring are as many words of state: events go through them sooner.
+        let is_alone = |core: &Core| core.servers == 1 && core.shares.is_none();
+        let is_narrow = model.router.cores.iter().all(is_alone);
+        let has_many = || model.most_segments(run.duration_ps) >= MANY_SEGMENTS && prepared.forgets();
+        let pays = needs_events && is_narrow && (!prepared.chains.is_empty() || has_many());
         pays.then_some(prepared)
     }
 
@@ -115,6 +124,10 @@ impl Prepared {
         let outcome = routecast_lanes::segments::run(program, &cut, report);
         let outcome = outcome.map_err(|refusal| SimError::NotInLanes { why: refusal.0 })?;
         let outcome = outcome.ok_or(SimError::Interrupted)?;
+        let lost = |&core: &usize| outcome.windows.iter().any(|window| window.lost[core] > 0);
+        if model.cut_short.iter().any(lost) {
+            return Err(SimError::NotInLanes { why: "more frames wait in a ring than lanes have place for".into() });
+        }
         let lanes = LanesOutcome {
             seams: outcome.seams.all,
             proved_at_once: outcome.seams.at_once,
@@ -143,7 +156,7 @@ impl Prepared {
 
 /// Frames in the cores; what a link has taken counts as forwarded.
 fn inside(end: &State) -> u64 {
-    end.cores.iter().map(|core| core.frames.len() as u64).sum()
+    end.cores.iter().map(|core| (core.frames.len() + core.served.len()) as u64).sum()
 }
 
 impl Model {
@@ -216,8 +229,11 @@ impl Model {
         let (laws, law_of) = laws_of(scenario, &tasks)?;
         let queue = |task: usize| model.tasks[task].queue as u32;
         let (interruptions, struck) = interruptions_of(scenario, &tasks)?;
+        let shared: Vec<_> = (0..tasks.len()).map(|number| servers_of(scenario, &tasks, number)).collect();
         let core = |number: usize| Core {
             queue: queue(tasks[number]),
+            servers: shared[number].0,
+            shares: shared[number].1,
             law: law_of[number],
             contends: contends[number],
             polls: polling[number],
@@ -238,7 +254,9 @@ impl Model {
             sources,
             kinds,
         };
-        Ok(Self { forgotten_services: forgotten_services(&router), router, tasks, ports })
+        let mut router = router;
+        let cut_short = cut_short(&mut router);
+        Ok(Self { forgotten_services: forgotten_services(&router), router, tasks, ports, cut_short })
     }
 
     /// Segments that are long beside their warm-up; one where trajectories never forget how they began.
@@ -281,6 +299,20 @@ impl Model {
     }
 }
 
+/// Cuts the rings of cores to what a lane has place for, and its clock; returns those cores.
+fn cut_short(router: &mut Router) -> Vec<usize> {
+    let in_turn = router.cores_in_turn().unwrap_or(1) as f64;
+    let most_ps = router.tick_ps * f64::from(1 << 27) / in_turn;
+    let is_long = |&core: &usize| router.cores[core].queue > MOST_WAITING || router.longest_wait_ps(core) > most_ps;
+    let long: Vec<usize> = (0..router.cores.len()).filter(is_long).collect();
+    for &core in &long {
+        let share = most_ps / router.longest_wait_ps(core);
+        let queue = &mut router.cores[core].queue;
+        *queue = (*queue).min(MOST_WAITING).min((share * f64::from(*queue)) as u32).max(1);
+    }
+    long
+}
+
 /// Services after which two trajectories that began differently are mostly the same: measured for one queue, with a
 /// margin; a seam that stays open is repaired.
 fn forgotten_services(router: &Router) -> f64 {
@@ -289,6 +321,12 @@ fn forgotten_services(router: &Router) -> f64 {
         let apart = 1.0 - load_of(router, core).sqrt();
         let uneven = router.sources.iter().map(Source::burst_frames).fold(1.0, f64::max);
         (room * room).min(25.0 * uneven / (apart * apart))
+    };
+    // A ring that is seldom full is not filled for long.
+    let room = if stages(router).all(|router| (0..router.cores.len()).all(|core| load_of(&router, core) < 0.9)) {
+        room.min(2000.0)
+    } else {
+        room
     };
     let relaxation = stages(router)
         .flat_map(|router| (0..router.cores.len()).map(move |core| of_core(&router, core)).collect::<Vec<_>>())
@@ -322,10 +360,14 @@ fn work_at(router: &Router, core: usize, kind: usize) -> f64 {
     own + after.map(|next| work_at(router, core, next)).sum::<f64>() / dealt
 }
 
-/// Work that is offered to a core, over its time, with one core at work.
+/// Work that is offered to a core and those that it shares servers with, over their time, with one core at work.
 fn load_of(router: &Router, core: usize) -> f64 {
+    let leader = |core: usize| router.cores[core].shares.unwrap_or(core);
+    let team: Vec<usize> = (0..router.cores.len()).filter(|&other| leader(other) == leader(core)).collect();
+    let at_team = |kind: usize| team.iter().map(|&core| work_at(router, core, kind)).sum::<f64>();
     let dealt = |kind: usize| {
-        (kind..kind + router.turns).map(|kind| work_at(router, core, kind)).sum::<f64>() / router.turns as f64
+        let kinds = kind..kind + router.turns;
+        kinds.map(at_team).sum::<f64>() / router.turns as f64 / f64::from(router.cores[core].servers)
     };
     router.sources.iter().map(|source| source.mean(dealt) * source.rate_pps / PS_PER_S).sum()
 }

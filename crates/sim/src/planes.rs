@@ -10,7 +10,7 @@
 
 use crate::error::SimError;
 use crate::manager::MOST_UNITS;
-use crate::scenario::{Activation, Path, Policy, RouteKind, Scenario, Task};
+use crate::scenario::{Activation, Path, Policy, Pool, RouteKind, Scenario, Task};
 use crate::windows::{carried, ends};
 
 /// Which part of the engine runs a node.
@@ -243,25 +243,8 @@ fn group(scenario: &Scenario, planes: &[Plane], watched: &[bool]) -> (Vec<Group>
     for (p, pool) in model.pools.iter().enumerate().filter(|_| !by_events) {
         let users: Vec<usize> =
             (0..model.tasks.len()).filter(|&t| model.tasks[t].needs.iter().any(|need| need.pool == p)).collect();
-        let frame_by_frame = |&t: &usize| {
-            let task = &model.tasks[t];
-            planes[t] == Plane::Events
-                && !watched[t]
-                && !is_touched(scenario, t)
-                && task.parallel.is_none()
-                && task.needs.len() == 1
-                && task.needs[0].units == 1
-                && task.needs[0].until.is_none()
-                && task.pin.is_empty()
-                && task.batch == 1
-                && task.activation == Activation::Dedicated
-        };
-        let like = pool.switch_ps == 0.0
-            && pool.migration_ps == 0.0
-            && pool.sleep.is_empty()
-            && pool.speed.iter().all(|&speed| speed == pool.speed[0])
-            && pool.contention.iter().all(|&factor| factor == 1.0);
-        if users.len() > 1 && pool.policy == Policy::Fifo && like && users.iter().all(frame_by_frame) {
+        let frame_by_frame = |&t: &usize| planes[t] == Plane::Events && !watched[t] && is_frame_by_frame(scenario, t);
+        if users.len() > 1 && takes_in_order(pool) && users.iter().all(frame_by_frame) {
             for &user in &users {
                 grouped[user] = Some(groups.len() as u32);
             }
@@ -269,6 +252,42 @@ fn group(scenario: &Scenario, planes: &[Plane], watched: &[bool]) -> (Vec<Group>
         }
     }
     (groups, grouped)
+}
+
+/// Whether every frame of a task unit asks for one unit, and gives it back when it is served.
+fn is_frame_by_frame(scenario: &Scenario, task: usize) -> bool {
+    let this = &scenario.model.tasks[task];
+    !is_touched(scenario, task)
+        && this.parallel.is_none()
+        && this.needs.len() == 1
+        && this.needs[0].units == 1
+        && this.needs[0].until.is_none()
+        && this.pin.is_empty()
+        && this.batch == 1
+        && this.activation == Activation::Dedicated
+}
+
+/// Whether a pool's units are alike, and go to whoever asked first at no cost.
+fn takes_in_order(pool: &Pool) -> bool {
+    pool.policy == Policy::Fifo
+        && pool.switch_ps == 0.0
+        && pool.migration_ps == 0.0
+        && pool.sleep.is_empty()
+        && pool.speed.iter().all(|&speed| speed == pool.speed[0])
+        && pool.contention.iter().all(|&factor| factor == 1.0)
+}
+
+/// The task units that share the units of a task unit's pool frame by frame, in order of arrival; none if they do not.
+pub(crate) fn sharing(scenario: &Scenario, task: usize) -> Option<Vec<usize>> {
+    let need = scenario.model.tasks[task].needs.first()?;
+    let asks = |task: &Task| task.needs.iter().any(|its| its.pool == need.pool);
+    let tasks = scenario.model.tasks.iter().enumerate();
+    let users: Vec<usize> = tasks.filter(|(_, task)| asks(task)).map(|(user, _)| user).collect();
+    let shares = |&user: &usize| {
+        let task = &scenario.model.tasks[user];
+        is_frame_by_frame(scenario, user) && task.thread.is_none() && !task.holds_back
+    };
+    (users.len() > 1 && takes_in_order(&scenario.model.pools[need.pool]) && users.iter().all(shares)).then_some(users)
 }
 
 /// The number of servers above which a task unit is a station even if events are asked for, because lanes cost too

@@ -109,7 +109,11 @@ pub fn run(scenario: &Scenario, report: &(dyn Fn(f64) -> ControlFlow<()> + Sync)
     }
     #[cfg(feature = "lanes")]
     if let Some(prepared) = crate::lanes::Prepared::if_it_pays(scenario) {
-        return prepared.run(scenario, report);
+        // What lanes have no place for is found while they run.
+        match prepared.run(scenario, report) {
+            Err(SimError::NotInLanes { .. }) => {}
+            done => return done,
+        }
     }
     if scenario.run.keep_end || scenario.run.begin.is_some() {
         return Err(SimError::NotInLanes { why: "a state is kept, and gone on from, in lanes alone".into() });

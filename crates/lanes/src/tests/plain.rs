@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::draw::{exponential, scaled, threefry};
 use crate::pace::{Bursts, FAR, Pace, Rest};
 use crate::router::{NO_DEALER, NO_LINK, NO_NEXT, NUMBER_BITS, Program, TICK_BITS, TimeProgram};
-use crate::state::{CoreState, Histograms, LinkState, SourceState, State, Tally, bin};
+use crate::state::{CoreState, Histograms, LinkState, ServedState, SourceState, State, Tally, bin};
 
 /// A frame and when it came.
 #[derive(Clone, Copy)]
@@ -214,6 +214,18 @@ struct Station {
     /// Since when it has been idle, if it is, and up to when its sleep is counted.
     idle: u64,
     counted: u64,
+    /// Where servers are shared, or several: services that are under way, the instant of the last start, and how many began
+    /// then.
+    served: Vec<Service>,
+    started: Option<u64>,
+    began_then: u32,
+}
+
+/// A service at one of several servers.
+struct Service {
+    frame: Frame,
+    began: u64,
+    done: u64,
 }
 
 #[derive(Clone, Copy, Default, PartialEq)]
@@ -281,7 +293,10 @@ impl<'a> Plain<'a> {
     pub(super) fn run_until(&mut self, end: u64) {
         loop {
             let working = self.cores.iter().enumerate().filter(|(_, core)| core.does != Does::Nothing);
-            let ends = working.map(|(number, core)| (core.done, 0, number)).min();
+            let ends = working.map(|(number, core)| (core.done, 0, number));
+            let served = |core: &Station| core.served.iter().map(|service| service.done).min();
+            let of_teams = self.cores.iter().enumerate().filter_map(|(number, core)| Some((served(core)?, 0, number)));
+            let ends = ends.chain(of_teams).min();
             let comes = self.sources.iter().enumerate().map(|(number, source)| (source.next.came, 1, number)).min();
             let Some((at, what, number)) = ends.into_iter().chain(comes).min() else { return };
             if at >= end {
@@ -289,6 +304,7 @@ impl<'a> Plain<'a> {
             }
             match (what, self.cores.get(number).map(|core| core.does)) {
                 (1, _) => self.come(number),
+                (_, Some(_)) if !self.cores[number].served.is_empty() => self.end_in_team(number, at),
                 (_, Some(Does::Waits)) => {
                     self.tally.interrupts[number] += 1;
                     self.ask(number, at, false);
@@ -364,6 +380,10 @@ impl<'a> Plain<'a> {
     /// A frame comes to its core.
     fn reach(&mut self, frame: Frame, at: u64) {
         let number = self.program.core_of[frame.kind] as usize;
+        if let Some((team, _)) = self.program.team_at(number) {
+            self.reach_team(team, number, frame, at);
+            return;
+        }
         let core = &mut self.cores[number];
         let room = self.program.cores[number].room as usize;
         let has_room =
@@ -454,7 +474,53 @@ impl<'a> Plain<'a> {
     fn busy(&self) -> usize {
         let contends = |number: usize| self.program.contends.get(number).is_none_or(|&mask| mask != 0);
         let works = |core: &Station| matches!(core.does, Does::Serves | Does::Interrupted);
-        self.cores.iter().enumerate().filter(|&(number, core)| contends(number) && works(core)).count()
+        let those = self.cores.iter().enumerate().filter(|&(number, _)| contends(number));
+        those.map(|(_, core)| usize::from(works(core)) + core.served.len()).sum()
+    }
+
+    /// A frame comes to a core that shares servers, or has several.
+    fn reach_team(&mut self, team: usize, number: usize, frame: Frame, at: u64) {
+        let team = &self.program.teams[team];
+        let core_of = |frame: &Frame| self.program.core_of[frame.kind] as usize;
+        let leader = &mut self.cores[team.leader];
+        let waiting = leader.queue.iter().filter(|other| core_of(other) == number).count();
+        if leader.served.len() < team.servers {
+            self.start_in_team(team.leader, frame, at, true);
+        } else if waiting < self.program.cores[number].room as usize {
+            leader.queue.push_back(frame);
+        } else {
+            self.tally.lost[number] += 1;
+            self.note_loss(frame.came);
+        }
+    }
+
+    fn start_in_team(&mut self, leader: usize, frame: Frame, at: u64, from_idle: bool) {
+        let core = &mut self.cores[leader];
+        core.began_then = if core.started == Some(at) { core.began_then + 1 } else { 0 };
+        core.started = Some(at);
+        let before = core.began_then;
+        core.served.push(Service { frame, began: at, done: at });
+        let factors = self.program.factors as usize;
+        let work = self.program.work_of[frame.kind * factors + self.busy().clamp(1, factors) - 1];
+        let [low, high] = counter(leader, at);
+        let [random, rounding] = threefry(self.program.service, [low, high ^ (before << 26)]);
+        let law = &self.program.laws[self.program.law_of[leader] as usize];
+        let by_chance = (rounding >> 8) & 255;
+        let part = if from_idle { frame.part.unwrap_or(by_chance) } else { 0 };
+        let fine = scaled(work, law.factor(random), law.bits());
+        let service = u64::from((fine + (rounding & 255) + part) / 256).max(1);
+        self.tally.busy_ticks[self.program.core_of[frame.kind] as usize] += service;
+        self.cores[leader].served.last_mut().expect("it has begun").done = at + service;
+    }
+
+    fn end_in_team(&mut self, leader: usize, at: u64) {
+        let core = &mut self.cores[leader];
+        let ended = core.served.iter().position(|service| service.done == at).expect("one ends");
+        let Service { frame, began, .. } = core.served.remove(ended);
+        if let Some(next) = core.queue.pop_front() {
+            self.start_in_team(leader, next, at, false);
+        }
+        self.depart(self.program.core_of[frame.kind] as usize, frame, began, at);
     }
 
     fn note_loss(&mut self, came: u64) {
@@ -502,6 +568,11 @@ impl<'a> Plain<'a> {
         } else {
             self.poll(number, at, 0, false);
         }
+        self.depart(number, frame, began, at);
+    }
+
+    /// A frame leaves its core.
+    fn depart(&mut self, number: usize, frame: Frame, began: u64, at: u64) {
         let mut first_bit = at;
         self.tally.waited_at_core_ticks[number] += began - frame.reached;
         let waited = frame.waited + began - frame.reached;
@@ -567,6 +638,16 @@ impl<'a> Plain<'a> {
                 passed: (core.taken.iter().chain(&core.queue))
                     .filter(|_| !self.program.next_of.is_empty())
                     .map(|frame| ((at - frame.reached) as u32, frame.waited as u32))
+                    .collect(),
+                served: (core.served.iter())
+                    .map(|service| ServedState {
+                        done: (service.done - at) as u32,
+                        began: (at - service.began) as u32,
+                        kind: service.frame.kind as u32,
+                        came: (at - service.frame.came) as u32,
+                        reached: (at - service.frame.reached) as u32,
+                        waited: service.frame.waited as u32,
+                    })
                     .collect(),
             }
         };

@@ -84,7 +84,7 @@ pub(super) fn book_rest(ledger: &mut Ledger, scenario: &Scenario, model: &Model,
     for (core, &task) in model.tasks.iter().enumerate() {
         let Some(need) = scenario.model.tasks[task].needs.first() else { continue };
         let units = scenario.model.pools[need.pool].speed.len();
-        used.push((need.pool, allowed_units(&scenario.model.tasks[task], units)[0]));
+        used.extend(allowed_units(&scenario.model.tasks[task], units).into_iter().map(|unit| (need.pool, unit)));
         let rest = &mut ledger.rests[need.pool];
         for (number, window) in windows.iter().enumerate() {
             let segment = number / MINIS_PER_SEGMENT;

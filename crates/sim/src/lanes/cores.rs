@@ -4,7 +4,7 @@ use routecast_lanes::law::Law;
 use routecast_lanes::router::{Interruptions, Interrupts, Polls, RandomTime, Sleep};
 use statrs::function::{erf::erfc, gamma::gamma_ur};
 
-use crate::planes::{allowed_units, needs_events, servers};
+use crate::planes::{allowed_units, needs_events, servers, sharing};
 use crate::scenario::{Activation, Pool, Scenario, Task, Variation};
 
 /// Picoseconds of the shortest work of any task unit.
@@ -137,11 +137,10 @@ pub(super) fn contention(scenario: &Scenario, tasks: &[usize]) -> Result<(Vec<f6
 /// Why a task unit is not a core of its own.
 pub(super) fn check_core(scenario: &Scenario, number: usize) -> Result<(), String> {
     let task = &scenario.model.tasks[number];
-    if let Some(why) = needs_events(scenario, number, true) {
+    if sharing(scenario, number).is_none()
+        && let Some(why) = needs_events(scenario, number, true)
+    {
         return Err(format!("task unit {number}: {why}"));
-    }
-    if servers(scenario, number) != 1 {
-        return Err(format!("task unit {number} serves several frames at once"));
     }
     if let Some(pool) = task.needs.first().map(|need| &scenario.model.pools[need.pool])
         && !pool.sleep.is_empty()
@@ -154,6 +153,12 @@ pub(super) fn check_core(scenario: &Scenario, number: usize) -> Result<(), Strin
         }
     }
     Ok(())
+}
+
+/// Servers of a core, and the core before it that it shares them with.
+pub(super) fn servers_of(scenario: &Scenario, tasks: &[usize], core: usize) -> (u32, Option<usize>) {
+    let users = sharing(scenario, tasks[core]).unwrap_or_default();
+    (servers(scenario, tasks[core]) as u32, tasks[..core].iter().position(|before| users.contains(before)))
 }
 
 /// The laws of the cores' services, and which each has.

@@ -372,16 +372,16 @@ fn what_lanes_cannot_run_is_refused_with_the_reason() {
         change(&mut scenario);
         refusal(&scenario)
     };
-    let cases: [(Change, &str); 5] = [
+    let cases: [(Change, &str); 4] = [
+        (|s| s.model.tasks[0].parallel = Some(65), "1 to 64 servers"),
+        (|s| s.run.per_flow = true, "counted by flow"),
         (
             |s| {
-                s.load.sources[0].process = Process::Trace { time_ps: vec![5], bytes: vec![64], flow: vec![0] };
+                s.model.tasks[0].queue = 1 << 20;
+                s.load.sources[0].rate_pps = 5e6;
             },
-            "those of a trace",
+            "more frames wait in a ring than lanes have place for",
         ),
-        (|s| s.model.tasks[0].parallel = Some(2), "serves several frames at once"),
-        (|s| s.run.per_flow = true, "counted by flow"),
-        (|s| s.model.tasks[0].queue = 1 << 20, "at most 65,536 frames"),
         (
             |s| {
                 s.model.tasks[0].activation =
@@ -403,4 +403,13 @@ fn a_short_trial_in_lanes_is_one_stretch_and_conserves_frames() {
     assert_eq!(outcome.lanes.map(|account| account.seams), Some(0));
     assert_eq!(outcome.offered_frames, outcome.forwarded_frames + outcome.dropped_frames + outcome.in_flight_frames);
     assert!(outcome.first_loss_s < outcome.last_loss_s);
+}
+
+#[test]
+fn a_ring_with_more_room_than_lanes_keep_loses_nothing() {
+    let scenario = station(task(US, Variation::Exponential, 1 << 20, exit()), poisson(9e5), seconds(0.4, 1));
+    let (lanes, events) = (run(&scenario, Path::Lanes), run(&scenario, Path::Events));
+    assert_eq!(lanes.dropped_frames, 0);
+    let both = |of: fn(&Outcome) -> (f64, f64)| agree(of(&lanes), of(&events));
+    assert!(both(|outcome| (outcome.latency.mean_s, outcome.latency_half_width_s)));
 }
