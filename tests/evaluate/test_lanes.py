@@ -490,3 +490,20 @@ def test_each_way_over_a_full_bus_has_its_own_room() -> None:
         assert all(trial.drops_pps[name] > 0.0 for name in ("bus in", "bus out"))
     for name, pps in events.drops_pps.items():
         assert lanes.drops_pps[name] == pytest.approx(pps, rel=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", ["multicore", "dpdk-run-to-completion", "dpdk-pipeline"])
+def test_full_cores_with_constant_services_go_in_segments_by_themselves(example: str) -> None:
+    """Nothing is left to chance but fractions of a tick: rates and losses are those of events."""
+    router, load = read_router_and_load(EXAMPLES / f"{example}.router.toml")
+    assert load is not None
+    auto = Simulate(router).trial(load, 1.01e7 / load.rate_pps)
+    (note,) = (note for note in auto.notes if note.startswith("in lanes"))
+    assert "15 of 15 seams proved;" in note
+    events = Simulate(router, path="events").trial(load, 5e5 / load.rate_pps)
+    assert auto.latency is not None
+    assert events.latency is not None
+    assert auto.forwarded_pps == pytest.approx(events.forwarded_pps, rel=2e-4)
+    assert auto.loss_ratio == pytest.approx(events.loss_ratio, rel=1e-3)
+    assert auto.latency.p50_s == pytest.approx(events.latency.p50_s, rel=0.005)

@@ -133,6 +133,7 @@ pub extern "C" fn digest(seed: u32, is_wide: u32, segments: u32, windows: u32) -
         segments: segments as usize,
         warm_up: 400_000,
         vectors: if is_wide == 0 { Vectors::Plain } else { Vectors::widest() },
+        turns: None,
     };
     let outcome = run(&program, &cut, &|_| ControlFlow::Continue(())).expect("it fits").expect("nobody stops it");
     let mut text = String::new();

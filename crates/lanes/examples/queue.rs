@@ -58,6 +58,7 @@ fn main() {
             segments: vectors.lanes(),
             warm_up: 20_000_000,
             vectors,
+            turns: None,
         };
         let start = Instant::now();
         let outcome = run(&program, &cut, &|_| ControlFlow::Continue(())).expect("it runs").expect("nobody stops it");

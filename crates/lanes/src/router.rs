@@ -511,6 +511,43 @@ impl Program {
         self.cores.iter().enumerate().map(move |(number, ring)| of_team(number).unwrap_or(ring))
     }
 
+    /// Ticks after which a core that is always busy, as are all that slow it down, is at the same point of its work: of a
+    /// service, or a poll; none where services vary, or do not last whole ticks.
+    pub(crate) fn turn_ticks(&self, core: usize) -> Option<u64> {
+        let varies = self.laws[self.law_of[core] as usize] != Law::Constant
+            || (self.interruptions.is_some() && self.struck.get(core).is_none_or(|&mask| mask != 0))
+            || self.team_at(core).is_some();
+        let contending = (0..self.cores.len()).filter(|&core| self.contends.get(core).is_none_or(|&mask| mask != 0));
+        let factors = self.factors as usize;
+        let busy = contending.count().clamp(1, factors) - 1;
+        let here = |kind: &usize| self.core_of[*kind] as usize == core;
+        let mut works = (0..self.core_of.len()).filter(here).map(|kind| self.work_of[kind * factors + busy]);
+        let work = works.next().filter(|work| !varies && works.all(|other| other == *work))?;
+        let fine = match self.polls_at(core) {
+            Some(polls) => u64::from(polls.cost_of[busy]) + u64::from(polls.batch) * u64::from(work),
+            None => u64::from(work),
+        };
+        (fine > 0 && fine.is_multiple_of(1 << FINE_BITS)).then_some(fine >> FINE_BITS)
+    }
+
+    /// Frames that such a core serves in that time.
+    pub(crate) fn turn_frames(&self, core: usize) -> u64 {
+        self.polls_at(core).map_or(1, |polls| u64::from(polls.batch))
+    }
+
+    /// Who deals all frames of a core, and those of no other.
+    pub(crate) fn dealer_behind(&self, core: usize) -> Option<usize> {
+        let dealers = || self.core_of.iter().zip(&self.dealer_of).map(|(&its, &dealer)| (its as usize == core, dealer));
+        let (_, dealer) = dealers().find(|&(is_here, dealer)| is_here && dealer != NO_DEALER)?;
+        dealers().all(|(is_here, other)| is_here == (other == dealer)).then_some(dealer as usize)
+    }
+
+    /// Whether a core that is always busy comes to the same point of its work again and again.
+    #[must_use]
+    pub fn has_turns(&self) -> bool {
+        (0..self.cores.len()).any(|core| self.turn_ticks(core).is_some())
+    }
+
     /// The mean part of a tick after whose beginning the frames of a source come.
     #[must_use]
     pub fn mean_part(&self, source: usize) -> f64 {

@@ -34,6 +34,62 @@ pub struct Cut {
     pub warm_up: u64,
     /// Instructions to use.
     pub vectors: Vectors,
+    /// How full cores go on whose services have one length; none: every lane begins empty.
+    pub turns: Option<Turns>,
+}
+
+/// Cores that were busy at a known instant, and that come to the same point of their work again and again as long as they
+/// stay so: a lane begins with them where they would be by then. That is a guess, which a seam proves like any other.
+#[derive(Debug, Clone)]
+pub struct Turns {
+    /// The state at the known instant.
+    pub known: State,
+    /// By core, ticks of a turn; none where they are not known.
+    pub ticks: Vec<Option<u64>>,
+}
+
+/// What a trajectory keeps of how it began.
+#[derive(Debug, Clone)]
+pub enum Memory {
+    /// Nothing, after a warm-up.
+    Forgets,
+    /// At what point of their work its cores are.
+    Turns(Turns),
+    /// More than that: such a trial is as well run in one stretch.
+    Keeps,
+}
+
+impl Turns {
+    fn new(program: &Program, known: State) -> Option<Self> {
+        let turn = |core: usize| program.turn_ticks(core).filter(|_| known.cores[core].began.is_some());
+        let ticks: Vec<Option<u64>> = (0..known.cores.len()).map(turn).collect();
+        ticks.iter().any(Option::is_some).then_some(Self { known, ticks })
+    }
+
+    /// Puts the cores of a lane that begins at an instant to where they would be.
+    fn guess<W: Run>(&self, program: &Program, lanes: &mut Lanes<W>, lane: usize, start: u64) {
+        let Some(since) = start.checked_sub(self.known.at) else { return };
+        let mut state = lanes.state(program, lane);
+        for (core, ticks) in self.ticks.iter().enumerate() {
+            let Some(ticks) = ticks else { continue };
+            let mut after = self.after(program, since % ticks);
+            state.cores[core] = after.cores.swap_remove(core);
+            if let Some(dealer) = program.dealer_behind(core) {
+                let frames = since / ticks * program.turn_frames(core);
+                let dealt = u64::from(after.dealt[dealer]) + frames;
+                state.dealt[dealer] = (dealt % u64::from(program.dealers[dealer])) as u32;
+            }
+        }
+        lanes.restore(program, lane, &state);
+    }
+
+    /// The state some ticks after the known one.
+    fn after(&self, program: &Program, ticks: u64) -> State {
+        let mut lane = Lanes::<u32>::empty(program, &[0]);
+        lane.restore(program, 0, &self.known);
+        advance(&mut lane, program, vec![self.known.at], &[self.known.at + ticks]);
+        lane.state(program, 0)
+    }
 }
 
 /// What was counted.
@@ -158,21 +214,35 @@ impl Cut {
     }
 }
 
-/// Whether a warm-up makes two trajectories one, tried at two places. Constant times can keep a phase for ever; such a
-/// trial is as well run in one stretch.
+/// Whether a warm-up makes two trajectories one, tried at two places, and from what beginning.
 #[must_use]
-pub fn forgets(program: &Program, warm_up: u64) -> bool {
+pub fn memory(program: &Program, warm_up: u64) -> Memory {
     let cell = program.cell_ticks();
     let warm_up = warm_up.div_ceil(cell) * cell;
     let mut known = Lanes::<u32>::empty(program, &[0]);
     advance(&mut known, program, vec![0], &[warm_up]);
-    (1..=2).all(|place| {
+    let turns = Turns::new(program, known.state(program, 0));
+    let (mut forgets, mut goes_round) = (true, turns.is_some());
+    for place in 1..=2 {
         let (from, to) = (place * warm_up, (place + 1) * warm_up);
         advance(&mut known, program, vec![from], &[to]);
-        let mut other = Lanes::<u32>::empty(program, &[from]);
-        advance(&mut other, program, vec![from], &[to]);
-        other.state(program, 0) == known.state(program, 0)
-    })
+        let goal = known.state(program, 0);
+        let meets = |turns: Option<&Turns>| {
+            let mut other = Lanes::<u32>::empty(program, &[from]);
+            if let Some(turns) = turns {
+                turns.guess(program, &mut other, 0, from);
+            }
+            advance(&mut other, program, vec![from], &[to]);
+            other.state(program, 0) == goal
+        };
+        forgets = forgets && meets(None);
+        goes_round = goes_round && (forgets || meets(turns.as_ref()));
+    }
+    match turns {
+        _ if forgets => Memory::Forgets,
+        Some(turns) if goes_round => Memory::Turns(turns),
+        _ => Memory::Keeps,
+    }
 }
 
 /// Runs segments, given by their windows, side by side.
@@ -202,6 +272,11 @@ fn run_lanes<W: Run>(program: &Program, cut: &Cut, spans: &[(usize, usize)]) -> 
         starts[0] = borders[0];
     }
     let mut lanes = Lanes::<W>::empty(program, &starts);
+    for (lane, &start) in starts.iter().enumerate().take(spans.len()) {
+        if let Some(turns) = &cut.turns {
+            turns.guess(program, &mut lanes, lane, start);
+        }
+    }
     if let Some(begin) = goes_on {
         lanes.restore(program, 0, begin);
     }

@@ -13,7 +13,7 @@ use crate::router::{
     Arrivals as Pattern, Core, Interruptions, Interrupts, Kind, Link, Next, Polls, Program, RandomTime, Recording,
     Router, Sleep, Source,
 };
-use crate::segments::{Cut, Outcome, run};
+use crate::segments::{Cut, Memory, Outcome, memory, run};
 use crate::state::{Histograms, State, Tally};
 use crate::vectors::Vectors;
 
@@ -42,6 +42,7 @@ fn cut(windows: u64, ticks: u64, segments: usize, vectors: Vectors) -> Cut {
         segments,
         warm_up: 400_000,
         vectors,
+        turns: None,
     }
 }
 
@@ -451,4 +452,79 @@ fn recorded_frames_come_when_they_were_recorded_and_none_after_the_last() {
         let sum = |of: fn(&Tally) -> u64| outcome.windows.iter().map(of).sum::<u64>();
         assert_eq!((sum(|window| window.forwarded), sum(|window| window.waited_ticks)), (5, 1000));
     }
+}
+
+/// Two cores that are always full, each dealing its frames in turn to two that are not, and a link behind these.
+fn full_cores(polls: Option<Polls>, contention: Vec<f64>) -> Program {
+    let kind = |core: usize, work_ps: f64, next: Option<usize>| Kind {
+        bytes: 64,
+        wire_ps: 0.0,
+        core,
+        work_ps,
+        next: next.map(|kind| Next { kind, dealer: Some(core) }),
+        link: next.is_none().then_some(0),
+        transmission_ps: 2e5,
+    };
+    let kinds = vec![
+        kind(0, 1e6, Some(2)),
+        kind(1, 1e6, Some(4)),
+        kind(2, 1.31e6, None),
+        kind(3, 1.31e6, None),
+        kind(4, 0.97e6, None),
+        kind(5, 0.97e6, None),
+    ];
+    let core = |number: usize| Core {
+        queue: 40,
+        servers: 1,
+        shares: None,
+        law: 0,
+        contends: number < 2,
+        polls: number < 2,
+        is_struck: false,
+    };
+    let source = |kind: usize| Source {
+        rate_pps: 1.3e6 + 1e4 * kind as f64,
+        steps: vec![],
+        arrivals: Pattern::Even { phase: 0.3 },
+        kinds: vec![vec![(kind, 1.0)]],
+    };
+    let router = Router {
+        tick_ps: 1e3 * contention.get(1).copied().unwrap_or(1.0),
+        sources: vec![source(0), source(1)],
+        turns: 1,
+        kinds,
+        cores: (0..6).map(core).collect(),
+        laws: vec![Law::Constant],
+        polls,
+        sleep: vec![],
+        interruptions: None,
+        contention,
+        links: vec![Link { queue: 9 }],
+        dealers: vec![2, 2],
+    };
+    Program::new(&router, 5, 0).expect("it fits")
+}
+
+#[test]
+fn full_cores_with_constant_services_go_on_where_they_would_be() {
+    let polls = Polls { batch: 7, cost_ps: 3e6, interrupts: None };
+    for program in [full_cores(None, vec![]), full_cores(Some(polls), vec![]), full_cores(None, vec![1.0, 1.25])] {
+        let Memory::Turns(turns) = memory(&program, 400_000) else { panic!("they turn") };
+        for vectors in Vectors::known().into_iter().filter(|vectors| vectors.is_here()) {
+            let serial = lanes(&program, &cut(12, 2_000_001, 1, vectors));
+            let turned = Cut { turns: Some(turns.clone()), ..cut(12, 2_000_001, 12, vectors) };
+            let outcome = lanes(&program, &turned);
+            assert_eq!((outcome.seams.all, outcome.seams.at_once), (11, 11));
+            assert_eq!((outcome.windows, outcome.end), (serial.windows, serial.end));
+            // A wrong guess costs a repair, and nothing else.
+            let mut wrong = turns.clone();
+            wrong.known.at += 1;
+            let outcome = lanes(&program, &Cut { turns: Some(wrong), ..turned });
+            assert!(outcome.seams.repaired > 0);
+            assert_eq!(outcome.seams.at_once + outcome.seams.repaired, 11);
+            assert_eq!(outcome.end, lanes(&program, &cut(12, 2_000_001, 1, vectors)).end);
+        }
+    }
+    let varied = one_queue(1.3, 40, Law::Exponential);
+    assert!(matches!(memory(&varied, 20_000_000), Memory::Forgets));
 }

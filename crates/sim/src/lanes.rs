@@ -10,11 +10,12 @@ mod book;
 mod chains;
 mod cores;
 
+use std::cell::OnceCell;
 use std::ops::ControlFlow;
 
 use routecast_lanes::law::Law;
 use routecast_lanes::router::{Core, Kind, Link, Polls, Program, Router, Source};
-use routecast_lanes::segments::Cut;
+use routecast_lanes::segments::{Cut, Memory, Turns};
 use routecast_lanes::state::State;
 use routecast_lanes::vectors::Vectors;
 
@@ -58,6 +59,7 @@ pub struct Prepared {
     model: Model,
     program: Program,
     planes: Vec<Plane>,
+    memory: OnceCell<Memory>,
 }
 
 impl Prepared {
@@ -78,7 +80,13 @@ impl Prepared {
         let model = Model::of(scenario, graph)?;
         let program = Program::new(&model.router, scenario.run.seed, scenario.run.replication);
         let planes = graph.planes.iter().map(|&plane| if plane == Plane::Events { Plane::Prefix } else { plane });
-        Ok(Self { chains, model, program: program.map_err(|refusal| refusal.0)?, planes: planes.collect() })
+        Ok(Self {
+            chains,
+            model,
+            program: program.map_err(|refusal| refusal.0)?,
+            planes: planes.collect(),
+            memory: OnceCell::new(),
+        })
     }
 
     /// The same of a scenario whose path is left open, if lanes are the faster way, on whatever processor: recursion cannot
@@ -97,13 +105,35 @@ impl Prepared {
         // Many servers at one ring are as many words of state: events go through them sooner.
         let is_alone = |core: &Core| core.servers == 1 && core.shares.is_none();
         let is_narrow = model.router.cores.iter().all(is_alone);
-        let has_many = || model.most_segments(run.duration_ps) >= MANY_SEGMENTS && prepared.forgets();
+        let has_many =
+            || prepared.most_segments(scenario) >= MANY_SEGMENTS && !matches!(prepared.memory(), Memory::Keeps);
         let pays = needs_events && is_narrow && (!prepared.chains.is_empty() || has_many());
         pays.then_some(prepared)
     }
 
-    fn forgets(&self) -> bool {
-        routecast_lanes::segments::forgets(&self.program, self.model.warm_up())
+    /// What a trial keeps of how it began, beyond a warm-up.
+    fn memory(&self) -> &Memory {
+        self.memory.get_or_init(|| routecast_lanes::segments::memory(&self.program, self.model.warm_up()))
+    }
+
+    /// The trial in windows of a mini-batch, cut where a segment is long beside its warm-up.
+    fn cut(&self, scenario: &Scenario) -> Cut {
+        let mut cut = self.model.cut(scenario, self.most_segments(scenario));
+        if cut.segments > 1 {
+            match self.memory() {
+                Memory::Forgets => {}
+                Memory::Turns(turns) => {
+                    let known = scenario.run.begin.as_ref().unwrap_or(&turns.known).clone();
+                    cut.turns = Some(Turns { known, ticks: turns.ticks.clone() });
+                }
+                Memory::Keeps => (cut.segments, cut.vectors) = (1, Vectors::Plain),
+            }
+        }
+        cut
+    }
+
+    fn most_segments(&self, scenario: &Scenario) -> usize {
+        self.model.most_segments(scenario.run.duration_ps, self.program.has_turns())
     }
 
     /// Runs it.
@@ -116,11 +146,8 @@ impl Prepared {
         scenario: &Scenario,
         report: &(dyn Fn(f64) -> ControlFlow<()> + Sync),
     ) -> Result<Record, SimError> {
-        let Self { chains, model, program, planes } = self;
-        let mut cut = model.cut(scenario);
-        if cut.segments > 1 && !self.forgets() {
-            (cut.segments, cut.vectors) = (1, Vectors::Plain);
-        }
+        let Self { chains, model, program, planes, .. } = self;
+        let cut = self.cut(scenario);
         let outcome = routecast_lanes::segments::run(program, &cut, report);
         let outcome = outcome.map_err(|refusal| SimError::NotInLanes { why: refusal.0 })?;
         let outcome = outcome.ok_or(SimError::Interrupted)?;
@@ -255,12 +282,13 @@ impl Model {
             kinds,
         };
         let mut router = router;
+        router.tick_ps = tick_ps(&router);
         let cut_short = cut_short(&mut router);
         Ok(Self { forgotten_services: forgotten_services(&router), router, tasks, ports, cut_short })
     }
 
     /// Segments that are long beside their warm-up; one where trajectories never forget how they began.
-    fn most_segments(&self, duration_ps: u64) -> usize {
+    fn most_segments(&self, duration_ps: u64, has_turns: bool) -> usize {
         let work_ps = self.router.kinds.iter().map(|kind| kind.work_ps).fold(0.0, f64::max);
         let slowest = self.router.contention.iter().copied().fold(1.0, f64::max);
         let is_full = |source: &Source| source.wire_load(&self.router.kinds) > 0.98 && source.is_random();
@@ -270,7 +298,7 @@ impl Model {
         let is_random = self.router.laws.iter().any(|law| *law != Law::Constant);
         let is_overloaded =
             |router: &Router| (0..router.cores.len()).any(|core| slowest * load_of(router, core) > 0.98);
-        if !is_random && stages(&self.router).any(|router| is_overloaded(&router)) {
+        if !is_random && !has_turns && stages(&self.router).any(|router| is_overloaded(&router)) {
             return 1;
         }
         (duration_ps as f64 / (self.forgotten_services * work_ps).max(1.0)) as usize
@@ -282,8 +310,8 @@ impl Model {
         (self.forgotten_services * work_ps / self.router.tick_ps) as u64
     }
 
-    /// The trial in windows of a mini-batch, cut where a segment is long beside its warm-up.
-    fn cut(&self, scenario: &Scenario) -> Cut {
+    /// The trial in windows of a mini-batch, in so many segments at most.
+    fn cut(&self, scenario: &Scenario, most_segments: usize) -> Cut {
         let ticks = |ps: u64| (ps as f64 / self.router.tick_ps) as u64;
         let duration_ps = scenario.run.duration_ps;
         let begin = scenario.run.begin.clone();
@@ -292,11 +320,31 @@ impl Model {
         let warm_up = self.warm_up();
         let vectors = Vectors::widest();
         // Two groups keep two processors busy; a group of few lanes does not pay.
-        let segments = self.most_segments(duration_ps).min(2 * vectors.lanes());
+        let segments = most_segments.min(2 * vectors.lanes());
         let (segments, vectors) = if segments < LEAST_SEGMENTS { (1, Vectors::Plain) } else { (segments, vectors) };
         let part_of = (0..MINIS).map(|mini| mini / MINIS_PER_SEGMENT).collect();
-        Cut { begin, windows, part_of, segments, warm_up, vectors }
+        Cut { begin, windows, part_of, segments, warm_up, vectors, turns: None }
     }
+}
+
+/// Picoseconds of a tick: where services are constant, those of the busiest core last whole ticks also while others slow it
+/// down.
+fn tick_ps(router: &Router) -> f64 {
+    let usual_ps = Router::usual_tick_ps(&router.kinds);
+    if router.laws.iter().any(|law| *law != Law::Constant) {
+        return usual_ps;
+    }
+    let contending = router.cores.iter().filter(|core| core.contends).count();
+    let slowest = router.contention.get(contending.max(1) - 1).or(router.contention.last()).copied().unwrap_or(1.0);
+    let service_ps = |core: usize| {
+        let works = || router.kinds.iter().filter(|kind| kind.core == core).map(|kind| kind.work_ps);
+        let first = works().next().filter(|&ps| ps > 0.0 && works().all(|other| other == ps));
+        first.map(|ps| if router.cores[core].contends { ps * slowest } else { ps })
+    };
+    let busiest =
+        (0..router.cores.len()).max_by(|&one, &other| load_of(router, one).total_cmp(&load_of(router, other)));
+    let service_ps = busiest.and_then(service_ps).filter(|ps| ps.is_finite());
+    service_ps.map_or(usual_ps, |ps| ps / (ps / usual_ps).round().max(1.0))
 }
 
 /// Cuts the rings of cores to what a lane has place for, and its clock; returns those cores.
