@@ -46,16 +46,27 @@ def routers() -> dict[str, tuple[RouterModel, OfferedLoad]]:
             found[path.name.removesuffix(".router.toml")] = model, load
     found |= {workload.name: (workload.variants[0].model, workload.load) for workload in WORKLOADS}
     found["NAPI, IMIX"] = napi()
+    found["RSS, IMIX"] = rss()
     return found
 
 
+IMIX = FrameMix(name="imix", sequence_bytes=(64,) * 7 + (570,) * 4 + (1518,), order="random")
+
+
+def rss() -> tuple[RouterModel, OfferedLoad]:
+    """Four cores with rings of 512, exponential costs by frame and by byte; IMIX, Poisson, load 0.63."""
+    service = ServiceCost(per_packet_s=240e-9, per_byte_s=0.115e-9, variation="exponential")
+    flows = FlowSet.crafted(8, ports=2)
+    load = OfferedLoad(rate_pps=9e6, frames=IMIX, flows=flows, arrivals=Arrivals.poisson())
+    return multicore(4, service, link_bps=100e9, queue_frames=512), load
+
+
 def napi() -> tuple[RouterModel, OfferedLoad]:
-    """Four queues with NAPI, polls of 64 frames, costs by frame and by byte; IMIX, Poisson, 70 % of what they carry."""
+    """Four queues with NAPI, not moderated, polls of 64 frames, costs by frame and byte; IMIX, Poisson, load 0.7."""
     model = multicore(4, ServiceCost(per_packet_s=0.5e-6, per_byte_s=0.3e-9), link_bps=40e9, queue_frames=512)
-    woken = Activation(kind="interrupt", budget_frames=64, interrupt_cost_s=1e-6, moderation_s=20e-6)
+    woken = Activation(kind="interrupt", budget_frames=64, interrupt_cost_s=1e-6)
     tasks = tuple(replace(task, activation=woken) if task.needs else task for task in model.tasks)
-    sizes = FrameMix(name="imix", sequence_bytes=(64,) * 7 + (570,) * 4 + (1518,), order="random")
-    load = OfferedLoad(rate_pps=4.5e6, frames=sizes, flows=FlowSet.crafted(4, ports=2), arrivals=Arrivals.poisson())
+    load = OfferedLoad(rate_pps=4.5e6, frames=IMIX, flows=FlowSet.crafted(4, ports=2), arrivals=Arrivals.poisson())
     return replace(model, name="NAPI, IMIX", tasks=tasks), load
 
 
