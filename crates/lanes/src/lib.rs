@@ -9,6 +9,7 @@
 pub mod draw;
 pub mod law;
 mod pace;
+mod program;
 pub mod router;
 pub mod segments;
 pub mod state;

@@ -12,7 +12,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::draw::{Key, UNIT_BITS, exponential, threefry};
-use crate::router::{NUMBER_BITS, Recording, SourceProgram};
+use crate::program::{NUMBER_BITS, SourceProgram};
+use crate::router::Recording;
 use crate::words::Word;
 
 /// Where a rate changes, a gap keeps so many bits at least.

@@ -15,7 +15,8 @@ use std::ops::ControlFlow;
 #[cfg(feature = "parallel")]
 use rayon::prelude::*;
 
-use crate::router::{Program, Refusal, STRETCH_BITS, TICK_BITS};
+use crate::program::{Program, STRETCH_BITS, TICK_BITS};
+use crate::router::Refusal;
 use crate::state::{Histograms, Lanes, State, Tally};
 use crate::vectors::{Run, Vectors};
 

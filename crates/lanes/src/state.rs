@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::draw::threefry;
 use crate::pace::{FAR, Pace, Recorded, recorded_counter};
-use crate::router::{EVEN_CELL_BITS, NUMBER_BITS, Program, Ring};
+use crate::program::{EVEN_CELL_BITS, NUMBER_BITS, Program, Ring};
 use crate::team::TeamLanes;
 use crate::words::{Sum, Word, WordExt};
 

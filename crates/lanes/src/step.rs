@@ -5,7 +5,7 @@
 use crate::draw::{UNIT_BITS, exponential, scaled, threefry};
 use crate::law::Law;
 use crate::pace::{Bursts, Pace, Recorded, recorded_counter};
-use crate::router::{
+use crate::program::{
     COARSE_BITS, EVEN_CELL_BITS, FINE_BITS, InterruptionProgram, NO_NEXT, NUMBER_BITS, PollProgram, Program, Ring,
     SourceProgram, TICK_BITS, TimeProgram,
 };

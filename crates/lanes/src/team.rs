@@ -11,7 +11,8 @@
 //! which their services began, whatever server they are at, so that servers have no names: two trajectories that serve the
 //! same frames are the same. Of services that end in one tick, the one that began first ends first.
 
-use crate::router::{Core, Program, Refusal, Ring, Router};
+use crate::program::{Program, Ring};
+use crate::router::{Core, Refusal, Router};
 use crate::state::{Lanes, ServedState};
 use crate::step::{Event, Served, Station};
 use crate::words::{Word, WordExt};

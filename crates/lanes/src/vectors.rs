@@ -9,7 +9,7 @@
     expect(unsafe_code, reason = "instructions are used after the processor was asked for them; places are clamped")
 )]
 
-use crate::router::Program;
+use crate::program::Program;
 use crate::state::Lanes;
 
 /// Instructions that a group of lanes runs by. All give the same integers.

@@ -281,6 +281,14 @@ impl Graph {
     /// The node that a frame goes to after `node`, passthroughs followed.
     #[inline]
     pub fn onward(&mut self, node: u32, flow: u32, seq: u64) -> u32 {
+        if let Next::Fixed(next) = self.onward[node as usize] {
+            return next;
+        }
+        self.choose(node, flow, seq)
+    }
+
+    #[inline(never)]
+    fn choose(&mut self, node: u32, flow: u32, seq: u64) -> u32 {
         match &self.onward[node as usize] {
             Next::Fixed(next) => *next,
             Next::ByFlow(table) => table[flow as usize],

@@ -222,7 +222,7 @@ impl Managers {
             .needs
             .iter()
             .zip(&claim.allowed)
-            .all(|(need, &allowed)| (self.pools[need.pool].free & allowed).count() >= need.units)
+            .all(|(need, allowed)| self.pools[need.pool].free.shares(allowed, need.units))
     }
 
     /// The unit to take: the one that served this thread last, else the first free. One that served others since is as
@@ -230,15 +230,16 @@ impl Managers {
     #[inline]
     fn choose(&self, pool: usize, claim: &Claim, need: usize) -> usize {
         let state = &self.pools[pool];
-        let free = state.free & claim.allowed[need];
+        let allowed = &claim.allowed[need];
         let last = self.last_unit[claim.account as usize];
         if last != NOBODY
-            && free.has(last as usize)
+            && state.free.has(last as usize)
+            && allowed.has(last as usize)
             && (state.last_task[last as usize] == claim.account || matches!(state.policy, Policy::Linux { .. }))
         {
             return last as usize;
         }
-        free.lowest()
+        state.free.lowest_shared(allowed)
     }
 
     /// Puts a lane that was not granted on the waiting lists of its pools. Real-time work that was revoked comes before

@@ -134,6 +134,12 @@ impl Service {
             .then(|| self.per_frame_ps + self.per_byte_ps * f64::from(bytes) + self.per_batch_ps)
     }
 
+    /// Whether frames of other sizes take other times.
+    #[must_use]
+    pub fn depends_on_size(&self) -> bool {
+        self.per_byte_ps != 0.0
+    }
+
     /// Draws the picoseconds of one frame at speed 1 without contention.
     #[inline]
     pub fn draw_ps(&mut self, bytes: u32) -> f64 {
@@ -147,6 +153,28 @@ impl Service {
         let factor = self.ahead[self.next];
         self.next += 1;
         mean * factor
+    }
+
+    /// Draws the picoseconds of many frames, whose sizes must not matter, and makes of each what a closure says.
+    pub fn draw_many<T>(&mut self, into: &mut Vec<T>, make: impl Fn(&mut Self, f64) -> T) {
+        if self.next == AHEAD {
+            self.draw_ahead();
+        }
+        into.clear();
+        let mean = self.per_frame_ps;
+        for next in std::mem::replace(&mut self.next, AHEAD)..AHEAD {
+            let factor = self.ahead[next];
+            into.push(make(self, mean * factor));
+        }
+    }
+
+    /// Whole picoseconds of work that was drawn, with the cost of its batch and its interruptions, on a unit that takes
+    /// `slowness` times as long.
+    #[inline]
+    pub fn whole_ps(&mut self, drawn_ps: f64, slowness: f64) -> u64 {
+        let takes = (drawn_ps + self.per_batch_ps) * slowness;
+        // Through i64, which is one instruction; the check keeps work far below 2^63 ps.
+        (takes + self.interruptions_ps(takes) + 0.5) as i64 as u64
     }
 
     /// Draws factors ahead: a loop of draws keeps the processor busy where one draw at a time makes it wait.

@@ -103,6 +103,9 @@ pub struct Station {
     queue: usize,
     /// Work of the last frame size, where sizes decide it.
     known: (u32, u64),
+    /// Work drawn ahead, where sizes do not matter, and how much of it was done.
+    ahead: Vec<u64>,
+    drawn: usize,
     tally: Tally,
     slowness: f64,
     service: Service,
@@ -196,7 +199,8 @@ impl Station {
     /// A station whose work takes `slowness` times as long as the service says, with room for `queue` frames.
     #[must_use]
     pub fn new(service: Service, slowness: f64, queue: usize) -> Self {
-        Self { starts: Starts::new(queue), queue, known: (u32::MAX, 0), tally: Tally::default(), slowness, service }
+        let (starts, known, tally) = (Starts::new(queue), (u32::MAX, 0), Tally::default());
+        Self { starts, queue, known, ahead: vec![], drawn: 0, tally, slowness, service }
     }
 
     /// The station of a node of a scenario: a task unit, or a port on its way out.
@@ -324,12 +328,32 @@ impl Station {
         if bytes == self.known.0 {
             return self.known.1;
         }
+        if let Some(&work) = self.ahead.get(self.drawn) {
+            self.drawn += 1;
+            return work;
+        }
+        self.work_anew(bytes)
+    }
+
+    /// Work of a size that was not known, or that is not drawn ahead.
+    #[inline(never)]
+    fn work_anew(&mut self, bytes: u32) -> u64 {
         if let Some(constant) = self.service.constant_ps(bytes) {
             self.known = (bytes, (constant * self.slowness + 0.5) as u64);
             return self.known.1;
         }
-        let drawn = (self.service.draw_ps(bytes) + self.service.per_batch_ps()) * self.slowness;
-        // Through i64, which is one instruction; the check keeps work far below 2^63 ps.
-        (drawn + self.service.interruptions_ps(drawn) + 0.5) as i64 as u64
+        if self.service.depends_on_size() {
+            return self.draw(bytes);
+        }
+        let slowness = self.slowness;
+        self.service.draw_many(&mut self.ahead, |service, drawn| service.whole_ps(drawn, slowness));
+        self.drawn = 1;
+        self.ahead[0]
+    }
+
+    #[inline]
+    fn draw(&mut self, bytes: u32) -> u64 {
+        let drawn = self.service.draw_ps(bytes);
+        self.service.whole_ps(drawn, self.slowness)
     }
 }

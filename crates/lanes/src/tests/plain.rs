@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::draw::{exponential, scaled, threefry};
 use crate::pace::{Bursts, FAR, Pace, Rest};
-use crate::router::{NO_DEALER, NO_LINK, NO_NEXT, NUMBER_BITS, Program, TICK_BITS, TimeProgram};
+use crate::program::{NO_DEALER, NO_LINK, NO_NEXT, NUMBER_BITS, Program, TICK_BITS, TimeProgram};
 use crate::state::{CoreState, Histograms, LinkState, ServedState, SourceState, State, Tally, bin};
 
 /// A frame and when it came.
@@ -325,7 +325,7 @@ impl<'a> Plain<'a> {
         }
     }
 
-    fn polls(&self) -> &'a crate::router::PollProgram {
+    fn polls(&self) -> &'a crate::program::PollProgram {
         self.program.polls.as_ref().expect("there are polls")
     }
 

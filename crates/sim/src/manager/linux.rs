@@ -45,7 +45,7 @@ pub(super) fn markets(pool: usize, applicants: &[Applicant]) -> Vec<Market> {
     for allowed in applicants.iter().map(|applicant| applicant.allowed(pool)).filter(|allowed| !allowed.is_empty()) {
         let mut units = allowed;
         markets.retain(|market| {
-            let apart = !market.units.meets(allowed);
+            let apart = !market.units.meets(&allowed);
             if !apart {
                 units = units | market.units;
             }
@@ -79,7 +79,7 @@ impl Managers {
         let rivals = running.map(|(_, lane)| lane).chain(pool.waiting.iter().copied());
         for lane in rivals {
             let rival = &self.applicants[lane as usize];
-            if rival.priority == 0 && rival.allowed(p).meets(allowed) {
+            if rival.priority == 0 && rival.allowed(p).meets(&allowed) {
                 let excess = self.runtime(lane, now) - (clock + quantum_ps / rival.weight);
                 self.virtual_runtime[rival.account as usize] -= excess.max(0.0);
             }
@@ -105,21 +105,21 @@ impl Managers {
             pool.waiting
                 .iter()
                 .map(|&lane| &self.applicants[lane as usize])
-                .any(|applicant| applicant.priority >= claim.priority && applicant.allowed(need.pool).meets(allowed))
+                .any(|applicant| applicant.priority >= claim.priority && applicant.allowed(need.pool).meets(&allowed))
         })
     }
 
     /// Brings the clock of a set of units up to the least virtual runtime among those that can run there.
     fn tick(&mut self, p: usize, allowed: Units, now: u64) -> f64 {
         let pool = &self.pools[p];
-        let Some(index) = pool.markets.iter().position(|market| market.units.meets(allowed)) else { return 0.0 };
+        let Some(index) = pool.markets.iter().position(|market| market.units.meets(&allowed)) else { return 0.0 };
         let units = pool.markets[index].units;
         let running = pool.holder.iter().copied().filter(|&lane| lane != NOBODY);
         let least = running
             .chain(pool.waiting.iter().copied())
             .filter(|&lane| {
                 let applicant = &self.applicants[lane as usize];
-                applicant.priority == 0 && applicant.allowed(p).meets(units)
+                applicant.priority == 0 && applicant.allowed(p).meets(&units)
             })
             .map(|lane| self.runtime(lane, now))
             .fold(f64::INFINITY, f64::min);
@@ -180,7 +180,7 @@ impl Managers {
         let pool = &self.pools[p];
         let allowed = claim.needs.iter().position(|need| need.pool == p).map_or(Units::NONE, |at| claim.allowed[at]);
         let last = self.last_unit[claim.account as usize];
-        if last as usize >= MOST_UNITS || allowed.is_single() && !pool.lent.meets(allowed) {
+        if last as usize >= MOST_UNITS || allowed.is_single() && !pool.lent.meets(&allowed) {
             return 1;
         }
         let last_free = (pool.free & allowed).has(last as usize);

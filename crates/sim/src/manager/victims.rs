@@ -55,7 +55,7 @@ impl Managers {
                         .fold(Units::NONE, BitOr::bitor);
                     let theirs = self.applicants[lane as usize].priority;
                     let held_since = self.held_since[lane as usize];
-                    let order = (theirs, !units.meets(last), Reverse(lead), Reverse(held_since), lane);
+                    let order = (theirs, !units.meets(&last), Reverse(lead), Reverse(held_since), lane);
                     Some((order, units & allowed))
                 })
                 .collect();
