@@ -17,7 +17,7 @@ from workloads import Variant, Workload
 
 from routecast.evaluate.simulate import Simulate
 
-__all__ = ["Contender", "Missing", "Peer", "Sample", "find_peers", "ours"]
+__all__ = ["Contender", "Missing", "Peer", "Sample", "find_limit", "find_peers", "ours"]
 
 _HERE = Path(__file__).parent
 _CACHE = _HERE.parent / "build" / "benches"
@@ -91,20 +91,23 @@ class Peer:
         """Return the peer on a workload."""
 
         def run(seed: int) -> Sample:
-            frames = workload.peer_frames[self.name]
-            arguments = (workload.name, str(frames), str(workload.warmup_us), str(seed))
-            done = subprocess.run([*self.command, *arguments], capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                raise RuntimeError(f"{self.title} failed on {workload.name}: {done.stderr.strip()}")
-            return Sample(**json.loads(done.stdout))
+            return self.sample(workload.name, workload.peer_frames[self.name], workload.warmup_us, seed)
 
         return Contender(self.title, run)
+
+    def sample(self, workload: str, frames: int, warmup_us: float, seed: int) -> Sample:
+        """Run the program once."""
+        arguments = (workload, str(frames), str(warmup_us), str(seed))
+        done = subprocess.run([*self.command, *arguments], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"{self.title} failed on {workload}: {done.stderr.strip()}")
+        return Sample(**json.loads(done.stdout))
 
 
 def find_peers() -> tuple[list[Peer], list[Missing]]:
     """Return the peers that can run here, and the others with reasons."""
     peers, missing = [], []
-    for find in (_ns3, lambda: _python("SimPy"), lambda: _python("Ciw")):
+    for find in (_ns3, lambda: _python("SimPy"), lambda: _python("Ciw"), find_limit):
         try:
             peers.append(find())
         except Missing as problem:
@@ -122,26 +125,56 @@ def _python(name: str) -> Peer:
     return Peer(name, f"{name} {version}", (sys.executable, str(script)))
 
 
+def find_limit() -> Peer:
+    """Return the limit program; raises Missing where there is no gcc."""
+    # A program for this processor's own instructions is not for another one.
+    processor = next((line for line in _cpuinfo() if line.startswith(("flags", "Features"))), "")
+    program = _compiled(
+        "limit", "gcc", "limit.c", ("-O3", "-march=native", "-std=gnu11"), (), processor, "apt install gcc"
+    )
+    return Peer("limit", "limit program (one workload only)", (str(program),))
+
+
+def _cpuinfo() -> list[str]:
+    try:
+        return Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+
+
 def _ns3() -> Peer:
-    remedy = "apt install g++ libns3-dev"
-    compiler = shutil.which("g++")
-    if compiler is None:
-        raise Missing("ns-3", "there is no g++", remedy)
-    source = _HERE / "peers" / "ns3_peer.cc"
-    flags = ("-O3", "-std=c++17")
     version = _ns3_version()
+    remedy = "apt install g++ libns3-dev"
+    program = _compiled("ns-3", "g++", "ns3_peer.cc", ("-O3", "-std=c++17"), ("-lns3-core",), version, remedy)
+    return Peer("ns-3", f"ns-3 {version} events".replace("  ", " "), (str(program),))
+
+
+def _compiled(
+    name: str,
+    compiler: str,
+    source_name: str,
+    flags: tuple[str, ...],
+    libraries: tuple[str, ...],
+    version: str,
+    remedy: str,
+) -> Path:
+    """Return the program of a source below ``peers``, compiled where its source, flags or version are new."""
+    path = shutil.which(compiler)
+    if path is None:
+        raise Missing(name, f"there is no {compiler}", remedy)
+    source = _HERE / "peers" / source_name
     key = hashlib.sha256(source.read_bytes() + " ".join((*flags, version)).encode()).hexdigest()[:12]
-    program = _CACHE / f"ns3_peer-{key}"
+    program = _CACHE / f"{source.stem}-{key}"
     if not program.exists():
         _CACHE.mkdir(parents=True, exist_ok=True)
         fresh = program.with_suffix(".new")
-        command = [compiler, *flags, str(source), "-o", str(fresh), "-lns3-core"]
+        command = [path, *flags, str(source), "-o", str(fresh), *libraries]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             errors = [line for line in done.stderr.splitlines() if "error" in line.lower()]
-            raise Missing("ns-3", (errors or [done.stderr.strip()])[0], remedy)
+            raise Missing(name, (errors or [done.stderr.strip()])[0], remedy)
         fresh.replace(program)
-    return Peer("ns-3", f"ns-3 {version} events".replace("  ", " "), (str(program),))
+    return program
 
 
 def _ns3_version() -> str:

@@ -1,7 +1,8 @@
 """Lanes beside events and recursion: frames per CPU second, how much sooner a trial is over, and the seams.
 
 Each router runs one trial of so many frames by each path, in turns; the ratios are medians of neighbours in time. The
-routers are the shipped examples that lanes run, the queues of ``run.py``, and one of NAPI with IMIX frames.
+routers are the shipped examples that lanes run, the queues of ``run.py``, and one of NAPI with IMIX frames, beside
+which the limit program runs that is written for it alone.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from contenders import Missing, find_limit
 from workloads import WORKLOADS
 
 from routecast.errors import RoutecastError
@@ -25,6 +27,10 @@ from routecast.router.files import read_router_and_load
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 Way = Literal["auto", "lanes"]
+
+LIMITED = "NAPI, IMIX"
+"""The router that has a limit program."""
+LIMIT_FRAMES = 30_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,7 @@ def routers() -> dict[str, tuple[RouterModel, OfferedLoad]]:
         if load is not None:
             found[path.name.removesuffix(".router.toml")] = model, load
     found |= {workload.name: (workload.variants[0].model, workload.load) for workload in WORKLOADS}
-    found["NAPI, IMIX"] = napi()
+    found[LIMITED] = napi()
     found["RSS, IMIX"] = rss()
     return found
 
@@ -106,7 +112,21 @@ def main() -> int:
         wall = statistics.median(auto.wall_s / lanes.wall_s for auto, lanes in pairs)
         rates = " ".join(f"{speed:9.3g}" for speed in speeds)
         print(f"{name:24} {rates} {cpu:9.3g} {wall:10.3g}  {pairs[0][1].lanes}", flush=True)
+        if name == LIMITED:
+            print(f"  {limit_line([lanes for _, lanes in pairs])}", flush=True)
     return 0
+
+
+def limit_line(runs: list[Run]) -> str:
+    """Return the limit program's frames per CPU second, and the share of it that these runs in lanes reach."""
+    try:
+        limit = find_limit()
+    except Missing as problem:
+        return f"The limit program is skipped: {problem.reason}."
+    samples = [limit.sample("NAPI", LIMIT_FRAMES, 3000.0, seed) for seed in range(1, len(runs) + 1)]
+    pace = statistics.median(sample.frames_per_s for sample in samples)
+    share = statistics.median(run.frames / run.cpu_s for run in runs) / pace
+    return f"{'limit program':22} {pace / 1e6:19.3g} {share:9.3g}  lanes over limit program"
 
 
 if __name__ == "__main__":

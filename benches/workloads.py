@@ -87,7 +87,7 @@ def _w1() -> Workload:
         theory=Theory(
             law="always full queues", throughput_pps=4e6, loss_ratio=1.0 - 1.0 / 1.2, latency_mean_s=512.5e-6
         ),
-        peer_frames={"ns-3": 2_000_000, "SimPy": 200_000, "Ciw": 30_000},
+        peer_frames={"ns-3": 2_000_000, "SimPy": 200_000, "Ciw": 30_000, "limit": 600_000_000},
         target=Target(frames_per_s=80e6, times=15.0, peer="ns-3"),
     )
 
@@ -110,7 +110,7 @@ def _w2() -> Workload:
             loss_ratio=law.loss_ratio,
             latency_mean_s=law.sojourn_mean_s,
         ),
-        peer_frames={"ns-3": 1_500_000, "SimPy": 200_000, "Ciw": 60_000},
+        peer_frames={"ns-3": 1_500_000, "SimPy": 200_000, "Ciw": 60_000, "limit": 90_000_000},
     )
 
 
@@ -159,7 +159,7 @@ def _w3() -> Workload:
             loss_ratio=0.0,
             latency_mean_s=2.0 * nic.sojourn_mean_s + 2.0 * bus.sojourn_mean_s + cpu.sojourn_mean_s,
         ),
-        peer_frames={"ns-3": 600_000, "SimPy": 60_000, "Ciw": 20_000},
+        peer_frames={"ns-3": 600_000, "SimPy": 60_000, "Ciw": 20_000, "limit": 14_000_000},
         target=Target(frames_per_s=2.5e6, times=8.0, peer="ns-3"),
     )
 
