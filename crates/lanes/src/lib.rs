@@ -6,14 +6,17 @@
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+pub mod device;
 pub mod draw;
 pub mod law;
 mod pace;
 mod program;
 pub mod router;
 pub mod segments;
+mod shader;
 pub mod state;
 mod step;
+mod tape;
 mod team;
 pub mod vectors;
 pub mod words;

@@ -303,15 +303,6 @@ impl SourceProgram {
         }
     }
 
-    /// The mean gap in a cell of Poisson arrivals.
-    pub(crate) fn gap_in(&self, cell: u32) -> u32 {
-        match self.eras() {
-            [] => 0,
-            [only] => only.gap,
-            eras => eras[eras.partition_point(|era| era.cell <= u64::from(cell)) - 1].gap,
-        }
-    }
-
     /// The cell of Poisson arrivals that an instant lies in, and its beginning, ticks.
     pub(crate) fn cell_at(&self, at: u64, cell_bits: u32) -> (u64, u64) {
         let eras = self.eras();
@@ -320,13 +311,23 @@ impl SourceProgram {
         (era.cell + cells, era.from + (cells << cell_bits))
     }
 
-    /// The end of a cell of Poisson arrivals, ticks.
-    pub(crate) fn cell_end(&self, cell: u32, cell_bits: u32) -> u64 {
-        let (eras, cell) = (self.eras(), u64::from(cell));
-        let next = eras.partition_point(|era| era.cell <= cell);
-        let era = eras[next - 1];
-        let end = era.from + ((cell + 1 - era.cell) << cell_bits);
-        eras.get(next).map_or(end, |next| end.min(next.from))
+    /// The mean gap in each lane's cell of Poisson arrivals, and the low word of its end.
+    pub(crate) fn cell<W: Word>(&self, cell: W, cell_bits: u32) -> (W, W) {
+        let eras = self.eras();
+        let (mut gap, mut end) = (W::all(0), W::all(0));
+        for (number, era) in eras.iter().enumerate() {
+            let (from, first) = (W::all(era.from as u32), W::all(era.cell as u32));
+            let mut its_end = from.plus(cell.plus(W::all(1)).minus(first).left(cell_bits));
+            if let Some(next) = eras.get(number + 1) {
+                // The last cell of an era ends with it.
+                let is_last = cell.equals(W::all(next.cell as u32 - 1));
+                its_end = is_last.choose(W::all(next.from as u32), its_end);
+            }
+            let is_later = cell.below(first);
+            gap = is_later.choose(gap, W::all(era.gap));
+            end = is_later.choose(end, its_end);
+        }
+        (gap, end)
     }
 }
 

@@ -323,12 +323,6 @@ impl Program {
     pub fn mean_part(&self, source: usize) -> f64 {
         self.sources[source].mean_part()
     }
-
-    /// The end of a cell of a source, ticks.
-    pub(crate) fn cell_end(&self, source: usize, cell: u32) -> u64 {
-        self.sources[source].cell_end(cell, self.cell_bits)
-    }
-
     /// Whether the cells of all sources have numbers of their own up to an instant.
     pub(crate) fn counts_cells(&self, until: u64) -> bool {
         let is_counted = |source: &SourceProgram| match source.pace {
@@ -337,6 +331,15 @@ impl Program {
             Pace::Bursts(ref bursts) => bursts.before(until).burst < u64::from(u32::MAX),
         };
         self.sources.iter().all(is_counted)
+    }
+
+    /// Whether a device has a place for all parts.
+    pub(crate) fn fits_device(&self) -> Result<(), Refusal> {
+        let refuse = |what: &str| Err(Refusal(format!("a graphics processor runs no {what}")));
+        if self.sources.iter().any(|source| matches!(source.pace, Pace::Recorded(_))) {
+            return refuse("recorded traces");
+        }
+        Ok(())
     }
 
     /// Ticks of a cell, at whose borders arrivals are drawn anew.

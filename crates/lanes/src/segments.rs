@@ -15,6 +15,7 @@ use std::ops::ControlFlow;
 #[cfg(feature = "parallel")]
 use rayon::prelude::*;
 
+use crate::device::{Device, DeviceLanes, Job, Kernel, Stop};
 use crate::program::{Program, STRETCH_BITS, TICK_BITS};
 use crate::router::Refusal;
 use crate::state::{Histograms, Lanes, State, Tally};
@@ -118,11 +119,12 @@ pub struct Seams {
 }
 
 /// A segment that was run.
-struct Segment {
-    begin: State,
-    end: State,
-    windows: Vec<Tally>,
-    histograms: Vec<(usize, Histograms)>,
+pub(crate) struct Segment {
+    pub begin: State,
+    pub end: State,
+    pub windows: Vec<Tally>,
+    /// By part; none where a device counts those of all its segments together.
+    pub histograms: Vec<(usize, Histograms)>,
 }
 
 /// Runs a trajectory. `report` receives the finished share, 0..1, and may stop it; then the result is none.
@@ -140,18 +142,14 @@ pub fn run(
     report: &(dyn Fn(f64) -> ControlFlow<()> + Sync),
 ) -> Result<Option<Outcome>, Refusal> {
     cut.check(program)?;
-    let count = cut.part_of.len();
-    let segments = cut.segments.clamp(1, count);
-    let border = |segment: usize| segment * count / segments;
-    let numbers: Vec<usize> = (0..segments).collect();
-    let groups: Vec<&[usize]> = numbers.chunks(cut.vectors.lanes()).collect();
+    let spans = cut.spans();
+    let groups: Vec<&[(usize, usize)]> = spans.chunks(cut.vectors.lanes()).collect();
     let finished = std::sync::atomic::AtomicUsize::new(0);
-    let run_group = |group: &&[usize]| {
+    let run_group = |group: &&[(usize, usize)]| {
         if report(finished.load(std::sync::atomic::Ordering::Relaxed) as f64 / groups.len() as f64).is_break() {
             return None;
         }
-        let spans: Vec<(usize, usize)> = group.iter().map(|&number| (border(number), border(number + 1))).collect();
-        let result = run_group_of(program, cut, &spans);
+        let result = run_group_of(program, cut, group);
         finished.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Some(result)
     };
@@ -160,32 +158,121 @@ pub fn run(
     #[cfg(not(feature = "parallel"))]
     let run_groups: Option<Vec<Vec<Segment>>> = groups.iter().map(run_group).collect();
     let Some(run_groups) = run_groups else { return Ok(None) };
-    let mut done: Vec<Segment> = run_groups.into_iter().flatten().collect();
-    let mut seams = Seams { all: segments - 1, ..Seams::default() };
-    for number in 1..segments {
+    let done = run_groups.into_iter().flatten().collect();
+    Ok(join(program, cut, done, vec![Histograms::default(); cut.parts()], report))
+}
+
+/// Runs a trajectory on a device; what a device gives up is run by the processor, and why is said beside the outcome.
+///
+/// # Errors
+///
+/// [`Refusal`]: as [`run`], or the device has no place for a part of the router.
+pub fn run_on(
+    device: &dyn Device,
+    program: &Program,
+    cut: &Cut,
+    report: &(dyn Fn(f64) -> ControlFlow<()> + Sync),
+) -> Result<(Option<Outcome>, Vec<String>), Refusal> {
+    cut.check(program)?;
+    let kernel = Kernel::new(program, device.has_u64())?;
+    let (mut done, mut parts, mut said) = (Vec::new(), vec![Histograms::default(); cut.parts()], Vec::new());
+    let spans = cut.spans();
+    let most = device.most_lanes(kernel.words, kernel.memory).max(1);
+    for group in spans.chunks(most) {
+        if report(done.len() as f64 / spans.len() as f64).is_break() {
+            return Ok((None, said));
+        }
+        let before = done.len() as f64;
+        let report = |share: f64| report((before + share * group.len() as f64) / spans.len() as f64);
+        match DeviceLanes::run(Job { device, kernel: &kernel, report: &report }, program, cut, group) {
+            Ok((segments, counted)) => {
+                parts.iter_mut().zip(&counted).for_each(|(part, counted)| part.add(counted));
+                done.extend(segments);
+            }
+            Err(Stop::Interrupted) => return Ok((None, said)),
+            Err(Stop::GivenUp(why)) => {
+                said.push(why);
+                let lanes = cut.vectors.lanes();
+                done.extend(group.chunks(lanes).flat_map(|group| run_group_of(program, cut, group)));
+            }
+        }
+    }
+    Ok((join(program, cut, done, parts, report), said))
+}
+
+/// Proves the seams of segments, repairs those that stay open, and adds what was counted to the histograms of the parts.
+fn join(
+    program: &Program,
+    cut: &Cut,
+    mut done: Vec<Segment>,
+    mut parts: Vec<Histograms>,
+    report: &(dyn Fn(f64) -> ControlFlow<()> + Sync),
+) -> Option<Outcome> {
+    let spans = cut.spans();
+    let mut seams = Seams { all: done.len() - 1, ..Seams::default() };
+    for number in 1..done.len() {
         if done[number].begin == done[number - 1].end {
             seams.at_once += 1;
             continue;
         }
-        if report(number as f64 / segments as f64).is_break() {
-            return Ok(None);
+        if report(number as f64 / done.len() as f64).is_break() {
+            return None;
+        }
+        if done[number].histograms.is_empty() {
+            // A device has counted its frames together with those of others: what it counted wrongly is found once more.
+            let wrong = run_from(program, cut, done[number].begin.clone(), spans[number]);
+            wrong.histograms.iter().for_each(|(part, histograms)| parts[*part].remove(histograms));
         }
         let known = done[number - 1].end.clone();
-        done[number] = run_from(program, cut, known, (border(number), border(number + 1)));
+        done[number] = run_from(program, cut, known, spans[number]);
         seams.repaired += 1;
     }
-    let mut parts = vec![Histograms::default(); cut.part_of.last().map_or(0, |last| last + 1)];
-    let mut windows = Vec::with_capacity(count);
+    let mut windows = Vec::with_capacity(cut.part_of.len());
     let mut end = None;
     for segment in done {
         segment.histograms.iter().for_each(|(part, histograms)| parts[*part].add(histograms));
         windows.extend(segment.windows);
         end = Some(segment.end);
     }
-    Ok(end.map(|end| Outcome { windows, parts, end, seams }))
+    end.map(|end| Outcome { windows, parts, end, seams })
 }
 
 impl Cut {
+    /// The windows of each segment: its first, and the first behind it.
+    fn spans(&self) -> Vec<(usize, usize)> {
+        let count = self.part_of.len();
+        let segments = self.segments.clamp(1, count);
+        let border = |segment: usize| segment * count / segments;
+        (0..segments).map(|segment| (border(segment), border(segment + 1))).collect()
+    }
+
+    /// Parts with histograms of their own.
+    fn parts(&self) -> usize {
+        self.part_of.last().map_or(0, |last| last + 1)
+    }
+
+    /// When the warm-ups of segments begin, ticks.
+    pub(crate) fn starts(&self, program: &Program, spans: &[(usize, usize)]) -> Vec<u64> {
+        let cell = program.cell_ticks();
+        let start = |&(first, _): &(usize, usize)| match &self.begin {
+            Some(begin) if first == 0 => begin.at,
+            _ => self.windows[first].saturating_sub(self.warm_up) / cell * cell,
+        };
+        spans.iter().map(start).collect()
+    }
+
+    /// A lane at the beginning of the warm-up of a segment.
+    pub(crate) fn lane(&self, program: &Program, start: u64, span: (usize, usize)) -> Lanes<u32> {
+        let mut lane = Lanes::empty(program, &[start]);
+        if let Some(turns) = &self.turns {
+            turns.guess(program, &mut lane, 0, start);
+        }
+        if let Some(begin) = self.begin.as_ref().filter(|_| span.0 == 0) {
+            lane.restore(program, 0, begin);
+        }
+        lane
+    }
+
     fn check(&self, program: &Program) -> Result<(), Refusal> {
         if self.begin.as_ref().is_some_and(|begin| !begin.is_of(program)) {
             return Err(Refusal("the state to go on from is of another router".into()));
@@ -264,14 +351,11 @@ fn run_group_of(program: &Program, cut: &Cut, spans: &[(usize, usize)]) -> Vec<S
 }
 
 fn run_lanes<W: Run>(program: &Program, cut: &Cut, spans: &[(usize, usize)]) -> Vec<Segment> {
-    let cell = program.cell_ticks();
     // Lanes without a segment stand still.
     let borders: Vec<u64> = (0..W::LANES).map(|lane| spans.get(lane).map_or(0, |span| cut.windows[span.0])).collect();
     let goes_on = cut.begin.as_ref().filter(|_| spans[0].0 == 0);
-    let mut starts: Vec<u64> = borders.iter().map(|border| border.saturating_sub(cut.warm_up) / cell * cell).collect();
-    if goes_on.is_some() {
-        starts[0] = borders[0];
-    }
+    let mut starts = cut.starts(program, spans);
+    starts.resize(W::LANES, 0);
     let mut lanes = Lanes::<W>::empty(program, &starts);
     for (lane, &start) in starts.iter().enumerate().take(spans.len()) {
         if let Some(turns) = &cut.turns {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::draw::threefry;
 use crate::pace::{FAR, Pace, Recorded, recorded_counter};
 use crate::program::{EVEN_CELL_BITS, NUMBER_BITS, Program, Ring};
-use crate::team::TeamLanes;
+use crate::team::{Place, TeamLanes};
 use crate::words::{Sum, Word, WordExt};
 
 /// Counts of one stretch of a trajectory.
@@ -105,6 +105,13 @@ impl Histograms {
         add(&mut self.latencies, &other.latencies);
         add(&mut self.waits, &other.waits);
     }
+
+    /// Takes other counts away, which are among them.
+    pub(crate) fn remove(&mut self, other: &Self) {
+        let remove = |sums: &mut [u64], less: &[u64]| sums.iter_mut().zip(less).for_each(|(sum, less)| *sum -= less);
+        remove(&mut self.latencies, &other.latencies);
+        remove(&mut self.waits, &other.waits);
+    }
 }
 
 const BIN_BITS: u32 = 8;
@@ -145,6 +152,8 @@ pub(crate) struct Lanes<W> {
     pub busy: W,
     /// To which kind from their source's on frames go next, where they are dealt in turn.
     pub turn: W,
+    /// Mask: a loop would have gone round more often than it may ([`Word::ROUNDS`]).
+    pub given_up: W,
     pub sources: Vec<SourceLanes<W>>,
     pub cores: Vec<CoreLanes<W>>,
     pub links: Vec<LinkLanes<W>>,
@@ -298,6 +307,25 @@ impl<W: Word> Counts<W> {
             kept: vec![Histograms::default(); W::LANES],
             stretches: 0,
         }
+    }
+
+    /// All words but those of histograms.
+    pub(crate) fn all_words(&mut self) -> Vec<&mut W> {
+        let mut words = Vec::new();
+        self.words(&mut words);
+        words
+    }
+
+    fn words<'a>(&'a mut self, words: &mut Vec<&'a mut W>) {
+        let sums = [&mut self.offered, &mut self.offered_bytes, &mut self.lost, &mut self.busy, &mut self.interrupts];
+        let more = [&mut self.polls, &mut self.spun, &mut self.waking, &mut self.asleep, &mut self.wakes];
+        let waits = [&mut self.waited_at_core, &mut self.lost_at_link, &mut self.sent, &mut self.waited_at_link];
+        let all = sums.into_iter().chain(more).chain(waits).flatten();
+        words.extend(all.flat_map(Sum::words));
+        let last = [&mut self.forwarded, &mut self.forwarded_bytes, &mut self.latency, &mut self.waited];
+        words.extend(last.into_iter().flat_map(Sum::words));
+        words.push(&mut self.has_lost);
+        words.extend(self.first_lost.iter_mut().chain(&mut self.last_lost));
     }
 
     /// Takes the counts of a lane and starts again from zero.
@@ -508,6 +536,37 @@ fn high(instant: u64) -> u32 {
 }
 
 impl<W: Word> Lanes<W> {
+    /// All words of the state and of what was counted, histograms apart, in an order that depends on the program alone.
+    pub(crate) fn words(&mut self) -> Vec<&mut W> {
+        let mut words = vec![&mut self.now, &mut self.high, &mut self.end];
+        words.extend([&mut self.busy, &mut self.turn, &mut self.given_up]);
+        for source in &mut self.sources {
+            let SourceLanes { next, fine, kind, ideal, cell, number, border, gap, rest, place, left } = source;
+            words.extend([next, fine, kind, ideal, cell, number, border, gap, rest, place, left]);
+        }
+        for core in &mut self.cores {
+            let CoreLanes { frames, head, began, done, phase, rest, polled, interrupted, idle, counted } = core;
+            words.extend([frames, head, began, done, phase, rest, polled, interrupted, idle, counted]);
+        }
+        for LinkLanes { free, fine, tail } in &mut self.links {
+            words.extend([free, fine, tail]);
+        }
+        for team in &mut self.teams {
+            words.extend([&mut team.busy, &mut team.waiting, &mut team.started, &mut team.before]);
+            for Place { done, began, kind, came, reached, waited } in &mut team.places {
+                words.extend([done, began, kind, came, reached, waited]);
+            }
+        }
+        words.extend(&mut self.dealt);
+        self.counts.words(&mut words);
+        words
+    }
+
+    /// The lists of the state: those of the rings.
+    pub(crate) fn lists(&mut self) -> [&mut Vec<u32>; 5] {
+        [&mut self.came, &mut self.kinds, &mut self.reached, &mut self.waited, &mut self.starts]
+    }
+
     /// Empty routers, each from an instant on.
     pub(crate) fn empty(program: &Program, starts: &[u64]) -> Self {
         let words = |of: fn(u64) -> u32| W::of(&starts.iter().map(|&start| of(start)).collect::<Vec<_>>());
@@ -545,7 +604,7 @@ impl<W: Word> Lanes<W> {
         lanes
     }
 
-    fn blank(program: &Program) -> Self {
+    pub(crate) fn blank(program: &Program) -> Self {
         let zero = W::all(0);
         let source = SourceLanes {
             next: zero,
@@ -583,6 +642,7 @@ impl<W: Word> Lanes<W> {
             end: zero,
             busy: zero,
             turn: zero,
+            given_up: zero,
             sources: vec![source; program.sources.len()],
             cores: vec![core; program.cores.len()],
             links: vec![LinkLanes { free: zero, fine: zero, tail: zero }; program.links.len()],
@@ -633,10 +693,7 @@ impl<W: Word> Lanes<W> {
             link.free = sends.choose(link.free, self.now);
             link.fine = sends.and(link.fine);
             let places = (ring.base as usize) * W::LANES..(ring.base + ring.mask + 1) as usize * W::LANES;
-            for place in self.starts[places].chunks_mut(W::LANES) {
-                let start = W::of(place);
-                start.after(self.now).choose(start, self.now).write(place);
-            }
+            W::change(&mut self.starts[places], |start| start.after(self.now).choose(start, self.now));
         }
     }
 
@@ -725,8 +782,9 @@ impl<W: Word> Lanes<W> {
             source.place.set(lane, from.place);
             match &program.sources[number].pace {
                 Pace::Poisson { .. } => {
-                    source.border.set(lane, low(program.cell_end(number, from.cell)));
-                    source.gap.set(lane, program.sources[number].gap_in(from.cell));
+                    let (gap, border) = program.sources[number].cell(from.cell, program.cell_bits);
+                    source.border.set(lane, border);
+                    source.gap.set(lane, gap);
                 }
                 Pace::Bursts(bursts) => {
                     let (_, frames, _) = bursts.draw(from.cell);
@@ -855,36 +913,15 @@ impl<W: Word> SourceLanes<W> {
     /// Draws a lane's first frame at or after an instant; nobody counts how many came before.
     fn draw_until(&mut self, program: &Program, number: usize, lane: usize, start: u64) -> u64 {
         let (cell, begin) = program.sources[number].cell_at(start, program.cell_bits);
-        self.ideal.set(lane, low(begin));
-        self.draw_first(program, number, lane, cell as u32);
+        self.border.set(lane, low(begin));
+        self.cell.set(lane, (cell as u32).wrapping_sub(1));
         let mut own = W::all(0);
         own.set(lane, u32::MAX);
+        self.cross(program, number, own);
         while (self.ideal.get(lane).wrapping_sub(low(start)) as i32) < 0 {
             self.draw_gap(program, number, own);
         }
         self.next.set(lane, self.ideal.get(lane));
         0
-    }
-
-    /// Draws a lane's next frame from the first of a cell on, in as many cells as it takes; `ideal` is the start of the
-    /// first of them.
-    pub(crate) fn draw_first(&mut self, program: &Program, number: usize, lane: usize, mut cell: u32) {
-        let source = &program.sources[number];
-        let mut start = self.ideal.get(lane);
-        self.number.set(lane, 0);
-        loop {
-            let (gap, border) = (source.gap_in(cell), low(program.cell_end(number, cell)));
-            let [when, what] = threefry(program.arrival, [cell, (number as u32) << NUMBER_BITS]);
-            let ideal = start.wrapping_add(source.gap(when, gap));
-            if (ideal.wrapping_sub(border) as i32) < 0 {
-                self.ideal.set(lane, ideal);
-                self.kind.set(lane, source.kind(what, 0));
-                self.cell.set(lane, cell);
-                self.border.set(lane, border);
-                self.gap.set(lane, gap);
-                return;
-            }
-            (start, cell) = (border, cell + 1);
-        }
     }
 }

@@ -159,15 +159,15 @@ impl<W: Word> Lanes<W> {
     /// Takes every lane to its end.
     #[inline(always)]
     pub(crate) fn run(&mut self, program: &Program) {
-        while self.step(program) {}
+        while self.step(program).any() {}
     }
 
-    /// Takes every lane one event further; false if all have come to their end.
+    /// Takes every lane one event further; returns the mask of those that had not come to their end.
     #[inline(always)]
-    fn step(&mut self, program: &Program) -> bool {
+    pub(crate) fn step(&mut self, program: &Program) -> W {
         let event = self.next_event(program);
         if !event.active.any() {
-            return false;
+            return event.active;
         }
         let (mut now, mut has_passed) = (event, false);
         // A frame that ends a service comes to its next core at once: the same step, once more.
@@ -180,7 +180,7 @@ impl<W: Word> Lanes<W> {
             (now, has_passed) = (passes, true);
         }
         self.draw_arrivals(program, &event);
-        true
+        event.active
     }
 
     #[inline(always)]
@@ -562,7 +562,7 @@ impl<W: Word> Lanes<W> {
 
     /// Ticks that interruptions add to the works, in 256ths of a tick, that begin now in the lanes of a mask.
     #[inline(always)]
-    fn interruptions(&self, program: &Program, event: &Event<W>, fine: W, begins: W) -> W {
+    fn interruptions(&mut self, program: &Program, event: &Event<W>, fine: W, begins: W) -> W {
         let Some(InterruptionProgram { ratio, shift, duration }) = &program.interruptions else { return W::all(0) };
         let begins = if program.struck.is_empty() { begins } else { begins.and(event.core.look_up(&program.struck)) };
         let mut left = begins.and(fine.times_high(W::all(*ratio)).left(*shift));
@@ -576,6 +576,10 @@ impl<W: Word> Lanes<W> {
             let [when, how] = threefry(program.interruption, [low, high.xor(W::all(round << (TICK_BITS - 32 + 6)))]);
             let gap = exponential(when).right(COARSE_BITS);
             let strikes = gap.below(left);
+            if round == W::ROUNDS {
+                self.given_up = self.given_up.or(strikes);
+                return added;
+            }
             if !strikes.any() {
                 return added;
             }
@@ -587,7 +591,7 @@ impl<W: Word> Lanes<W> {
 
     /// Ticks of work of a known length, one at least, its fraction kept in the mean by a draw.
     #[inline(always)]
-    fn whole_ticks(&self, program: &Program, event: &Event<W>, begins: W, fine: W) -> W {
+    fn whole_ticks(&mut self, program: &Program, event: &Event<W>, begins: W, fine: W) -> W {
         if !begins.any() {
             return W::all(0);
         }
@@ -620,7 +624,7 @@ impl<W: Word> Lanes<W> {
     /// Ticks of a service that begins now: at least one. What is less than a tick is kept in the mean by a draw, and so
     /// is the part of a tick after which a frame came that begins a service.
     #[inline(always)]
-    pub(crate) fn service(&self, program: &Program, event: &Event<W>, kind: W, extra: W, begins: W) -> W {
+    pub(crate) fn service(&mut self, program: &Program, event: &Event<W>, kind: W, extra: W, begins: W) -> W {
         if !begins.any() {
             return W::all(0);
         }
@@ -709,7 +713,7 @@ impl<W: Word> Lanes<W> {
         let own = self.number.times(W::all(BINS as u32 + 1));
         for (time, bins) in [(latency, &mut counts.latencies), (waited, &mut counts.waits)] {
             let place = own.plus(leaves.choose(bin(time), W::all(BINS as u32)));
-            place.look_up(bins).plus(W::all(1)).put(bins, place);
+            place.count_at(bins);
         }
     }
 
@@ -730,7 +734,7 @@ impl<W: Word> Lanes<W> {
             };
             self.counts.offered_bytes[number].add(bytes(port.kind), came);
             match source.pace {
-                Pace::Poisson { .. } => port.draw_gap(program, number, came),
+                Pace::Poisson { .. } => self.given_up = self.given_up.or(port.draw_gap(program, number, came)),
                 Pace::Even { gap, .. } => port.go_on(program, number, gap, came),
                 Pace::Bursts(ref bursts) => port.go_on_in_bursts(program, number, bursts, came),
                 Pace::Recorded(ref recorded) => port.go_on_as_recorded(program, number, recorded, came),
@@ -754,21 +758,36 @@ impl<W: Word> Lanes<W> {
 }
 
 impl<W: Word> SourceLanes<W> {
-    /// Draws the frame after the one that came in the lanes of a mask.
+    /// Draws the frame after the one that came in the lanes of a mask; returns the mask of lanes that are given up.
     #[inline(always)]
-    pub(crate) fn draw_gap(&mut self, program: &Program, number: usize, came: W) {
+    pub(crate) fn draw_gap(&mut self, program: &Program, number: usize, came: W) -> W {
         let source = &program.sources[number];
         self.number = self.number.count(came);
         let [when, what] = threefry(program.arrival, self.counter(number));
         self.ideal = came.choose(self.ideal.plus(source.gap(when, self.gap)), self.ideal);
         self.kind = came.choose(source.kind(what, self.place), self.kind);
         let crosses = came.and(self.border.after(self.ideal).not());
-        if crosses.any() {
-            for lane in (0..W::LANES).filter(|&lane| crosses.get(lane) != 0) {
-                self.ideal.set(lane, self.border.get(lane));
-                self.draw_first(program, number, lane, self.cell.get(lane) + 1);
+        if crosses.any() { self.cross(program, number, crosses) } else { W::all(0) }
+    }
+
+    /// Draws the next frame from the first of the next cell on, in as many cells as it takes, in the lanes of a mask; returns
+    /// the mask of lanes that are given up.
+    pub(crate) fn cross(&mut self, program: &Program, number: usize, mut crosses: W) -> W {
+        let source = &program.sources[number];
+        for _ in 0..W::ROUNDS {
+            if !crosses.any() {
+                break;
             }
+            self.cell = self.cell.count(crosses);
+            self.number = crosses.not().and(self.number);
+            let (gap, border) = source.cell(self.cell, program.cell_bits);
+            let [when, what] = threefry(program.arrival, self.counter(number));
+            self.ideal = crosses.choose(self.border.plus(source.gap(when, gap)), self.ideal);
+            self.kind = crosses.choose(source.kind(what, W::all(0)), self.kind);
+            (self.gap, self.border) = (crosses.choose(gap, self.gap), crosses.choose(border, self.border));
+            crosses = crosses.and(self.border.after(self.ideal).not());
         }
+        crosses
     }
 
     /// Goes to the frame an equal gap after the one that came in the lanes of a mask.

@@ -1,6 +1,7 @@
 //! Lanes against a plain simulation, event by event, with the same draws.
 
 mod plain;
+mod tape;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -206,6 +207,19 @@ proptest! {
                 prop_assert_eq!(outcome.seams.all, segments - 1);
                 prop_assert_eq!(outcome.seams.at_once + outcome.seams.repaired, segments - 1);
             }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// What a device runs is written down from the step: instruction by instruction it does the same.
+    #[test]
+    fn the_tape_of_a_step_does_what_the_step_does(router in router(), seed: u64) {
+        let program = Program::new(&router, seed, 0).expect("it fits");
+        if program.fits_device().is_ok() {
+            tape::compare(&program, 60_000);
         }
     }
 }

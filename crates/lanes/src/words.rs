@@ -76,6 +76,23 @@ pub trait Word: Copy + std::fmt::Debug {
     fn look_up(self, list: &[u32]) -> Self;
     /// Writes a word to each lane's place of a list; beyond its end, to its last. No two lanes have one place.
     fn put(self, list: &mut [u32], places: Self);
+
+    /// How often a loop goes round until the lanes that are not through are given up; a processor goes round for all.
+    const ROUNDS: u32 = u32::MAX;
+
+    /// Adds one at each lane's place of a list.
+    #[expect(clippy::inline_always, reason = "part of the step, in a function that enables the vectors")]
+    #[inline(always)]
+    fn count_at(self, list: &mut [u32]) {
+        self.look_up(list).plus(Self::all(1)).put(list, self);
+    }
+
+    /// Replaces all words of a list, a word of each lane after the other.
+    fn change(list: &mut [u32], with: impl Fn(Self) -> Self) {
+        for words in list.chunks_mut(Self::LANES) {
+            with(Self::of(words)).write(words);
+        }
+    }
 }
 
 /// What follows from the instructions.
@@ -147,6 +164,11 @@ impl<W: Word> Sum<W> {
     pub fn count(&mut self, mask: W) {
         self.low = self.low.count(mask);
         self.high = self.high.count(self.low.is_zero().and(mask));
+    }
+
+    /// Its words.
+    pub(crate) fn words(&mut self) -> [&mut W; 2] {
+        [&mut self.low, &mut self.high]
     }
 
     /// Takes the sum of a lane and starts again from zero.

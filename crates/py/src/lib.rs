@@ -4,6 +4,7 @@
 //! own without the interpreter lock, while the calling thread listens for signals and reports progress.
 
 mod captures;
+mod device;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -27,10 +28,11 @@ fn convert(error: &SimError) -> PyErr {
 /// Simulates a scenario.
 ///
 /// `scenario` is JSON (see `crates/sim/src/scenario.rs`), the result is the JSON of an outcome. `progress` is called
-/// about every 50 ms with the finished share, 0..1; an exception in it, or a signal, stops the run.
+/// about every 50 ms with the finished share, 0..1; an exception in it, or a signal, stops the run. With a `device` the
+/// trial runs in lanes there (see [`device::PyDevice`]).
 #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands arguments over by value")]
 #[pyfunction]
-#[pyo3(signature = (scenario, *, replications=1, target_relative_half_width=None, most=64, progress=None))]
+#[pyo3(signature = (scenario, *, replications=1, target_relative_half_width=None, most=64, progress=None, device=None))]
 fn simulate(
     py: Python<'_>,
     scenario: &str,
@@ -38,11 +40,16 @@ fn simulate(
     target_relative_half_width: Option<f64>,
     most: usize,
     progress: Option<Py<PyAny>>,
+    device: Option<Py<PyAny>>,
 ) -> PyResult<String> {
+    let device = device.map(|object| device::PyDevice::new(py, object)).transpose()?;
     let scenario: Scenario = serde_json::from_str(scenario)
         .map_err(|error| SimulationError::new_err(("scenario", error.to_string(), 0.0, 0.0)))?;
     let plan = Plan { replications, target_relative_half_width, most };
-    let result = listen(py, progress.as_ref(), |report| routecast_sim::replicate(&scenario, plan, report))?;
+    let result = listen(py, progress.as_ref(), |report| match &device {
+        None => routecast_sim::replicate(&scenario, plan, report),
+        Some(device) => routecast_sim::replicate_on(device, &scenario, plan, report),
+    })?;
     let broken = || SimulationError::new_err(("panic", "the simulation broke an invariant", 0.0, 0.0));
     let outcome = result.ok_or_else(broken)?.map_err(|error| convert(&error))?;
     serde_json::to_string(&outcome).map_err(|error| SimulationError::new_err(("outcome", error.to_string(), 0.0, 0.0)))

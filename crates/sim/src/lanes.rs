@@ -13,6 +13,7 @@ mod cores;
 use std::cell::OnceCell;
 use std::ops::ControlFlow;
 
+use routecast_lanes::device::Device;
 use routecast_lanes::law::Law;
 use routecast_lanes::router::{Core, Kind, Link, Polls, Program, Router, Source};
 use routecast_lanes::segments::{Cut, Memory, Turns};
@@ -116,9 +117,10 @@ impl Prepared {
         self.memory.get_or_init(|| routecast_lanes::segments::memory(&self.program, self.model.warm_up()))
     }
 
-    /// The trial in windows of a mini-batch, cut where a segment is long beside its warm-up.
-    fn cut(&self, scenario: &Scenario) -> Cut {
-        let mut cut = self.model.cut(scenario, self.most_segments(scenario));
+    /// The trial in windows of a mini-batch, cut where a segment is long beside its warm-up, for so many lanes at most: two
+    /// groups keep two processors busy.
+    fn cut(&self, scenario: &Scenario, most_lanes: usize) -> Cut {
+        let mut cut = self.model.cut(scenario, self.most_segments(scenario).min(most_lanes));
         if cut.segments > 1 {
             match self.memory() {
                 Memory::Forgets => {}
@@ -144,11 +146,24 @@ impl Prepared {
     pub fn run(
         &self,
         scenario: &Scenario,
+        device: Option<&dyn Device>,
         report: &(dyn Fn(f64) -> ControlFlow<()> + Sync),
     ) -> Result<Record, SimError> {
         let Self { chains, model, program, planes, .. } = self;
-        let cut = self.cut(scenario);
-        let outcome = routecast_lanes::segments::run(program, &cut, report);
+        let (outcome, cut, given_up) = match device {
+            None => {
+                let cut = self.cut(scenario, 2 * Vectors::widest().lanes());
+                (routecast_lanes::segments::run(program, &cut, report), cut, Vec::new())
+            }
+            Some(device) => {
+                // A device has thousands of lanes: one for each window.
+                let cut = self.cut(scenario, MINIS);
+                match routecast_lanes::segments::run_on(device, program, &cut, report) {
+                    Ok((outcome, given_up)) => (Ok(outcome), cut, given_up),
+                    Err(refusal) => (Err(refusal), cut, Vec::new()),
+                }
+            }
+        };
         let outcome = outcome.map_err(|refusal| SimError::NotInLanes { why: refusal.0 })?;
         let outcome = outcome.ok_or(SimError::Interrupted)?;
         let lost = |&core: &usize| outcome.windows.iter().any(|window| window.lost[core] > 0);
@@ -163,6 +178,8 @@ impl Prepared {
             rounding_ratio: program.rounding_ratio,
             begin_frames: scenario.run.begin.as_ref().map_or(0, inside),
             end: scenario.run.keep_end.then(|| outcome.end.clone()),
+            on_device: device.is_some(),
+            given_up,
         };
         let mut ledger = Ledger::new(scenario);
         let rates = || model.router.sources.iter().map(|source| source.rate_pps);
@@ -319,9 +336,9 @@ impl Model {
         let windows: Vec<u64> = (0..=MINIS).map(|mini| from + ticks(mini_boundary(duration_ps, mini))).collect();
         let warm_up = self.warm_up();
         let vectors = Vectors::widest();
-        // Two groups keep two processors busy; a group of few lanes does not pay.
-        let segments = most_segments.min(2 * vectors.lanes());
-        let (segments, vectors) = if segments < LEAST_SEGMENTS { (1, Vectors::Plain) } else { (segments, vectors) };
+        // A group of few lanes does not pay.
+        let few = most_segments < LEAST_SEGMENTS;
+        let (segments, vectors) = if few { (1, Vectors::Plain) } else { (most_segments, vectors) };
         let part_of = (0..MINIS).map(|mini| mini / MINIS_PER_SEGMENT).collect();
         Cut { begin, windows, part_of, segments, warm_up, vectors, turns: None }
     }

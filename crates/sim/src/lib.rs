@@ -83,4 +83,8 @@ mod windows;
 pub use error::SimError;
 pub use outcome::{Outcome, simulate};
 pub use replicate::replicate;
+#[cfg(feature = "lanes")]
+pub use replicate::replicate_on;
+#[cfg(feature = "lanes")]
+pub use routecast_lanes::device;
 pub use scenario::Scenario;

@@ -153,6 +153,10 @@ pub struct LanesOutcome {
     /// The state at the end, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<KeptState>,
+    /// Whether it ran on a graphics processor.
+    pub on_device: bool,
+    /// Why parts of it did not, a sentence each.
+    pub given_up: Vec<String>,
 }
 
 /// Outcome of one simulation, or of several replications together.
@@ -340,6 +344,7 @@ fn lanes(records: &[Record]) -> Option<LanesOutcome> {
         proved_at_once: sum.proved_at_once + more.proved_at_once,
         repaired: sum.repaired + more.repaired,
         begin_frames: sum.begin_frames + more.begin_frames,
+        given_up: [sum.given_up, more.given_up].concat(),
         ..sum
     })
 }

@@ -35,6 +35,68 @@ pub fn replicate(
     plan: Plan,
     report: &(dyn Fn(f64) -> ControlFlow<()> + Sync),
 ) -> Result<Outcome, SimError> {
+    rounds(scenario, plan, &|seeds, wanted| {
+        let one = Replica { scenario, wanted, finished: &AtomicUsize::new(0), report };
+        #[cfg(feature = "parallel")]
+        let seeds = seeds.par_iter();
+        #[cfg(not(feature = "parallel"))]
+        let seeds = seeds.iter();
+        seeds.map(|&replication| one.run(replication, |replica, report| run(replica, report))).collect()
+    })
+}
+
+/// The same in lanes on a device, one replication after the other.
+///
+/// # Errors
+///
+/// As [`replicate`], and [`SimError::NotInLanes`]: lanes, or the device, have no place for a part of the router.
+#[cfg(feature = "lanes")]
+pub fn replicate_on(
+    device: &dyn routecast_lanes::device::Device,
+    scenario: &Scenario,
+    plan: Plan,
+    report: &(dyn Fn(f64) -> ControlFlow<()> + Sync),
+) -> Result<Outcome, SimError> {
+    rounds(scenario, plan, &|seeds, wanted| {
+        let one = Replica { scenario, wanted, finished: &AtomicUsize::new(0), report };
+        let run = |replica: &Scenario, report: &Report| {
+            crate::lanes::Prepared::new(replica)?.run(replica, Some(device), report)
+        };
+        seeds.iter().map(|&replication| one.run(replication, run)).collect()
+    })
+}
+
+type Report<'a> = dyn Fn(f64) -> ControlFlow<()> + Sync + 'a;
+
+/// What the replications of a round have in common.
+struct Replica<'a> {
+    scenario: &'a Scenario,
+    wanted: usize,
+    finished: &'a AtomicUsize,
+    report: &'a Report<'a>,
+}
+
+impl Replica<'_> {
+    fn run(
+        &self,
+        replication: u64,
+        run: impl Fn(&Scenario, &Report) -> Result<Record, SimError>,
+    ) -> Result<Record, SimError> {
+        let Self { scenario, wanted, finished, report } = self;
+        let share = |part: f64| (finished.load(Ordering::Relaxed) as f64 + part) / *wanted as f64;
+        let mut replica = (*scenario).clone();
+        replica.run.replication = replication;
+        replica.run.record_frames &= replication == scenario.run.replication;
+        let record = run(&replica, &|part| report(share(part)))?;
+        finished.fetch_add(1, Ordering::Relaxed);
+        if report(share(0.0)).is_break() { Err(SimError::Interrupted) } else { Ok(record) }
+    }
+}
+
+/// Runs the replications of a round, given their numbers, and how many are wanted.
+type Round<'a> = dyn Fn(&[u64], usize) -> Result<Vec<Record>, SimError> + 'a;
+
+fn rounds(scenario: &Scenario, plan: Plan, run_all: &Round) -> Result<Outcome, SimError> {
     scenario.check()?;
     let mut seeds: Vec<u64> = Vec::new();
     let mut wanted = plan.replications.max(1);
@@ -42,25 +104,7 @@ pub fn replicate(
         // Earlier replications run again rather than stay in memory: a record is large, a rerun is cheap and exact.
         let first = scenario.run.replication;
         seeds.extend(first + seeds.len() as u64..first + wanted as u64);
-        let finished = AtomicUsize::new(0);
-        let share = |part: f64| (finished.load(Ordering::Relaxed) as f64 + part) / wanted as f64;
-        #[cfg(feature = "parallel")]
-        let seeds_now = seeds.par_iter();
-        #[cfg(not(feature = "parallel"))]
-        let seeds_now = seeds.iter();
-        let records: Result<Vec<Record>, SimError> = seeds_now
-            .map(|&replication| {
-                let mut replica = scenario.clone();
-                replica.run.replication = replication;
-                replica.run.record_frames &= replication == first;
-                let record = run(&replica, &|part| report(share(part)))?;
-                finished.fetch_add(1, Ordering::Relaxed);
-                if report(share(0.0)).is_break() {
-                    return Err(SimError::Interrupted);
-                }
-                Ok(record)
-            })
-            .collect();
+        let records = run_all(&seeds, wanted);
         let outcome = combine(scenario, records?);
         require_steady_state(scenario, &outcome)?;
         let unsure = plan.target_relative_half_width.is_some_and(|target| {

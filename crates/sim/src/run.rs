@@ -103,14 +103,14 @@ impl Pending {
 pub fn run(scenario: &Scenario, report: &(dyn Fn(f64) -> ControlFlow<()> + Sync)) -> Result<Record, SimError> {
     if scenario.run.path == Path::Lanes {
         #[cfg(feature = "lanes")]
-        return crate::lanes::Prepared::new(scenario)?.run(scenario, report);
+        return crate::lanes::Prepared::new(scenario)?.run(scenario, None, report);
         #[cfg(not(feature = "lanes"))]
         return Err(SimError::NotInLanes { why: "this build has none".into() });
     }
     #[cfg(feature = "lanes")]
     if let Some(prepared) = crate::lanes::Prepared::if_it_pays(scenario) {
         // What lanes have no place for is found while they run.
-        match prepared.run(scenario, report) {
+        match prepared.run(scenario, None, report) {
             Err(SimError::NotInLanes { .. }) => {}
             done => return done,
         }

@@ -93,6 +93,7 @@ def simulate(
     target_relative_half_width: float | None = None,
     most: int = 64,
     progress: Callable[[float], object] | None = None,
+    device: object | None = None,
 ) -> str:
     """Simulate a scenario, given and answered as JSON; see :mod:`routecast.evaluate.simulate` for the public way.
 
@@ -108,6 +109,8 @@ def simulate(
         Most replications.
     progress : callable, optional
         Called about every 50 ms with the finished share, 0..1.
+    device : object, optional
+        A graphics processor, :class:`routecast.evaluate.simulate.graphics.Graphics`, in whose lanes the trial runs.
 
     Returns
     -------

@@ -19,6 +19,7 @@ from routecast.cli.console import (
     refuse_two_forms,
     share_bar,
 )
+from routecast.cli.device import GraphicsOptions
 from routecast.cli.options import (
     AsCsv,
     AsJson,
@@ -167,6 +168,7 @@ def simulate(
     failures: FailureOptions,
     runs: RunOptions,
     precise: PrecisionOptions,
+    where: GraphicsOptions,
     over_time: OverTimeOptions,
     as_csv: AsCsv = False,
     as_json: AsJson = False,
@@ -181,28 +183,32 @@ def simulate(
     check_figure_file(over_time.figure)
     model, default = read_router_and_load(file, frames=frames_option(load.frame))
     offered = load.offered(default, ports=len(model.ports), seed=runs.seed)
+    where.check("events" if runs.trace_messages else runs.path)
     if precise.precision is not None:
         others = {"--duration": duration is not None, "--replications": runs.replications > 1}
         others |= {"--half-width": runs.half_width is not None, "--trace-messages": runs.trace_messages}
         precise.refuse_beside(others | {"--over-time": over_time.is_wanted, "--fail": failures.are_any()})
         simulator = Simulate(model, seed=runs.seed, path=_path(runs.path, trace_messages=False))
+        simulator = where.on_device(simulator, offered, parse_duration_s(_DURATION))
         simulate_until_precise(simulator, offered, precise, as_csv=as_csv, as_json=as_json)
         return
     duration_s = _duration_s(duration, offered)
     instants = over_time.instants(duration_s)
     applied = _failures_of(failures, model, duration_s)
+    simulator = where.on_device(Simulate(applied.model, seed=runs.seed), offered, duration_s)
     with share_bar("simulate") as on_progress:
         simulator = Simulate(
             applied.model,
             seed=runs.seed,
             replications=runs.replications,
             target_relative_half_width=runs.half_width,
-            path=_path(runs.path, trace_messages=runs.trace_messages),
+            path=_path(runs.path, trace_messages=runs.trace_messages) if where.device is None else "lanes",
             # The verdict on steadiness is then printed, and steadiness is not required.
             steady_state=not over_time.is_wanted,
             over_time=over_time.is_wanted,
             events=applied.events,
             on_progress=on_progress,
+            device=simulator.device,
         )
         if runs.trace_messages:
             trace = simulator.trace(offered, duration_s)

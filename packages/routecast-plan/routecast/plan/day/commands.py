@@ -21,6 +21,7 @@ from routecast.cli.console import (
     remark,
     write_figure,
 )
+from routecast.cli.device import GraphicsOptions
 from routecast.cli.options import AsCsv, AsJson, FigureFile, ModelLoadOptions, RouterFile, Seed, frames_option, grouped
 from routecast.errors import QuantityProblem
 from routecast.plan.power.commands import DayOptions
@@ -50,6 +51,7 @@ def day(
         str | None, typer.Option("--each", metavar="TIME", help="Simulated time of each step; all of it without.")
     ] = None,
     seed: Seed = 1,
+    where: GraphicsOptions,
     keep: Annotated[
         Path | None,
         typer.Option(
@@ -80,7 +82,8 @@ def day(
     model, offered = _router_and_load(file, load, seed)
     series = of_day.day(profile, frame_bytes=offered.frames.mean_bytes)
     each_s = None if each is None else parse_duration_s(each)
-    steps, is_whole = _steps(model, offered, series, each_s=each_s, keep=keep, seed=seed)
+    where.check("lanes")
+    steps, is_whole = _steps(model, offered, series, each_s=each_s, keep=keep, seed=seed, where=where)
     if not steps:
         remark("Interrupted: no step was finished.")
         raise KeyboardInterrupt
@@ -125,6 +128,7 @@ def _steps(
     each_s: float | None,
     keep: Path | None,
     seed: int,
+    where: GraphicsOptions,
 ) -> tuple[list[DayStep], bool]:
     """Return the finished steps of a day, and whether they are all."""
     from routecast.evaluate.simulate import Simulate
@@ -137,8 +141,9 @@ def _steps(
         def on_share(share: float) -> None:
             progress(round(100.0 * (len(steps) + share)), 100 * count, f"step {len(steps) + 1} of {count}")
 
-        simulate = Simulate(model, seed=seed, on_progress=on_share)
         load = day_load(offered, series, each_s=each_s)
+        step_s = each_s or series.step_s
+        simulate = where.on_device(Simulate(model, seed=seed, on_progress=on_share), load, step_s)
         try:
             for step in day_steps(simulate, load, series, each_s=each_s, kept=keep):
                 steps.append(step)

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from routecast.router.check_load import check_load
 from routecast.router.events import Event, Outage, check_events
 from routecast.router.model import ResourcePool, RouterModel, TaskUnit
 from routecast.router.window import windows_of
+
+if TYPE_CHECKING:
+    from routecast.evaluate.simulate.graphics import Graphics
 
 _BUSY_MARGIN: Final = 0.02
 _NOTABLE_DROPS: Final = 0.1
@@ -460,8 +463,10 @@ def _lanes_note(lanes: dict[str, Any]) -> str:
     again = f", {lanes['repaired']} of them by running a segment again" if lanes["repaired"] else ""
     seams = f"{proved} of {lanes['seams']} seams proved{again}" if lanes["seams"] else "one stretch without a seam"
     tick, rounding = format_duration(lanes["tick_s"]), lanes["rounding_ratio"]
+    where = "in lanes on a graphics processor" if lanes["on_device"] else "in lanes"
+    where += "".join(f" (given up, and done by the processor: {why})" for why in sorted(set(lanes["given_up"])))
     return (
-        f"in lanes: {seams}; a tick is {tick}, which rounds a mean service by"
+        f"{where}: {seams}; a tick is {tick}, which rounds a mean service by"
         f" {rounding:.1g} of itself at most; draws belong to instants (S8), so a seed gives another trial than by"
         " recursion or events"
     )
@@ -518,6 +523,8 @@ class Simulate:
     * ``events``: changes of the router during the trial: task units that fail and come back, routes that change. The
       whole trial then counts, from the empty router on, and no steady state is required.
     * ``on_progress``: called about every 50 ms with the finished share, 0..1.
+    * ``device``: a graphics processor (:func:`~routecast.evaluate.simulate.graphics.open_graphics`) that runs the trial
+      in lanes, one replication after the other; it counts what ``path="lanes"`` counts, integer by integer.
 
     Examples
     --------
@@ -543,6 +550,7 @@ class Simulate:
     over_time: bool = False
     events: tuple[Event, ...] = ()
     on_progress: ShareProgress | None = None
+    device: Graphics | None = None
 
     def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
         """Simulate ``load`` for ``duration_s`` seconds of the router's time.
@@ -625,6 +633,7 @@ class Simulate:
                 target_relative_half_width=self.target_relative_half_width,
                 most=self.max_replications,
                 progress=self.on_progress,
+                device=self.device,
             )
         except _core.SimulationError as error:
             kind, message, ran_s, needed_s = error.args

@@ -31,7 +31,7 @@ CHECKS: Final[dict[str, tuple[Callable[[ExaminedMachine], Finding], ...]]] = {
         *(rights.capabilities, rights.namespaces, rights.bpf_rights, rights.back_ends),
         *(rights.bpf_jit, rights.bpf_file_system, processor.meters, rights.huge_pages),
     ),
-    "Programs": (rights.tools, rights.devices, rights.other_testers),
+    "Programs": (rights.tools, rights.devices, rights.other_testers, rights.graphics),
 }
 """Checks of the machine, by group."""
 

@@ -7,11 +7,13 @@ output of programs, in files named by the command with ``_`` for every other cha
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import time
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 
@@ -153,6 +155,17 @@ class ExaminedMachine:
         from routecast.lab import _lab
 
         return _lab.back_ends()
+
+    def graphics(self) -> str | None:
+        """Return JSON of the graphics processors for lanes, or of why there are none; None: not recorded."""
+        if not self.is_live:
+            return self.text("commands/graphics")
+        from routecast.evaluate.simulate.graphics import GraphicsProblem, adapters
+
+        try:
+            return json.dumps([{"text": str(adapter), **asdict(adapter)} for adapter in adapters()])
+        except GraphicsProblem as problem:
+            return json.dumps(str(problem))
 
     def has_program(self, program: str) -> bool:
         """Whether a program can be called, from ``PATH`` or the administrator's folders."""

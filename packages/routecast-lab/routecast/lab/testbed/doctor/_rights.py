@@ -185,6 +185,21 @@ def back_ends(machine: ExaminedMachine) -> Finding:
     )
 
 
+def graphics(machine: ExaminedMachine) -> Finding:
+    """Look for a graphics processor, which lanes of the simulator can run on; none is needed."""
+    effect = "lanes of the simulator run on the processor"
+    try:
+        listed = json.loads(machine.graphics() or "")
+        if isinstance(listed, str):
+            return fine("graphics processor", f"none: {listed}", effect)
+        texts = [str(entry["text"]) for entry in listed]
+        is_there = any(entry["backend"] != "OpenGL" and not entry["is_software"] for entry in listed)
+    except (ValueError, TypeError, KeyError):
+        return unseen("graphics processor", "not recorded")
+    seen = "; ".join(texts)
+    return fine("graphics processor", seen if is_there else f"none ({seen})", "" if is_there else effect)
+
+
 def huge_pages(machine: ExaminedMachine) -> Finding:
     """Look for huge pages, which DPDK prefers."""
     meminfo = machine.text("proc/meminfo") or ""

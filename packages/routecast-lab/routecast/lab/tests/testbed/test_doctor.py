@@ -62,6 +62,9 @@ QUIET: Mapping[str, str] = {
     "commands/back_ends": json.dumps(
         [{"name": n, "task": t, "why_not": None} for n, t in (("live", "send"), ("xdp", "receive"))]
     ),
+    "commands/graphics": json.dumps(
+        [{"text": "a card (a graphics processor; Vulkan; 1.0)", "backend": "Vulkan", "is_software": False}]
+    ),
     "commands/ethtool_i_eth1": "driver: ixgbe\nversion: 6.1",
     "commands/ethtool_l_eth1": "Pre-set maximums:\nCombined:\t63\nCurrent hardware settings:\nCombined:\t4",
     "commands/ethtool_g_eth1": "Pre-set maximums:\nRX:\t4096\nTX:\t4096\nCurrent settings:\nRX:\t512\nTX:\t512",

@@ -1,0 +1,139 @@
+"""Lanes on a graphics processor: what it counts, and what happens where there is none or it is lost."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routecast.errors import ModelProblem
+from routecast.evaluate.simulate import Simulate
+from routecast.evaluate.simulate.graphics import Graphics, GraphicsProblem, adapters, open_graphics
+from routecast.evaluate.trial import Trial
+from routecast.load import Arrivals, OfferedLoad
+from routecast.router import RouterModel, ServiceCost, station
+from routecast.router.files import read_router_and_load
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "page"))
+random_router = importlib.import_module("scenarios").random_router
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+RUN = ("softirq", "green", "powersave", "multicore", "napi", "bus", "dpdk-run-to-completion", "dpdk-pipeline")
+
+
+@pytest.fixture(scope="module")
+def graphics() -> Graphics:
+    try:
+        return open_graphics()
+    except GraphicsProblem as problem:
+        pytest.skip(f"NO GRAPHICS PROCESSOR, NOT EVEN A PROGRAM THAT STANDS FOR ONE: {problem}")
+
+
+def queue() -> tuple[RouterModel, OfferedLoad]:
+    """M/M/1/8 at load 1.1."""
+    model = station(ServiceCost(per_packet_s=1e-6, variation="exponential"), queue_frames=7)
+    return model, OfferedLoad(rate_pps=1.1e6, arrivals=Arrivals.poisson())
+
+
+def example(name: str) -> tuple[RouterModel, OfferedLoad]:
+    model, load = read_router_and_load(EXAMPLES / f"{name}.router.toml")
+    assert load is not None
+    return model, load
+
+
+def assert_same(model: RouterModel, load: OfferedLoad, graphics: Any, frames: float, seed: int = 5) -> Trial:
+    """Compare all figures of a trial in lanes on both; return that of the device."""
+    simulate = Simulate(model, seed=seed, path="lanes", steady_state=False)
+    plain = simulate.trial(load, frames / load.rate_pps)
+    trial = replace(simulate, device=graphics).trial(load, frames / load.rate_pps)
+    figures = [{name: value for name, value in asdict(of).items() if name != "notes"} for of in (plain, trial)]
+    for name, value in figures[0].items():
+        is_nothing = isinstance(value, float) and math.isnan(value)
+        assert is_nothing or figures[1][name] == value, name
+    return trial
+
+
+@pytest.mark.parametrize("name", ["multicore", "softirq"])
+def test_a_device_counts_what_a_processor_counts(name: str, graphics: Graphics) -> None:
+    trial = assert_same(*example(name), graphics, 4e4)
+    assert any(note.startswith("in lanes on a graphics processor: ") for note in trial.notes)
+
+
+def test_products_of_words_are_those_of_long_words(graphics: Graphics) -> None:
+    # WGSL has no upper half of a product; where the device has 64 bits it is taken from them.
+    assert_same(*queue(), graphics, 2e4)
+    assert_same(*queue(), open_graphics(portable=True), 2e4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RUN)
+def test_examples_are_counted_alike(name: str, graphics: Graphics) -> None:
+    assert_same(*example(name), graphics, 2e5, seed=3)
+
+
+@pytest.mark.slow
+def test_forty_random_routers_are_counted_alike(graphics: Graphics) -> None:
+    alike, seed = 0, 0
+    while alike < 40:
+        seed += 1
+        _, model, load = random_router(seed)
+        try:
+            assert_same(model, load, graphics, 2e4, seed=seed)
+        except ModelProblem:
+            continue
+        alike += 1
+    assert seed < 400
+
+
+class Lost:
+    """A device that is lost at its second dispatch, or at once. A stand-in: no driver here can be made to fail."""
+
+    has_u64 = False
+
+    def __init__(self, *, at_once: bool) -> None:
+        self.at_once = at_once
+
+    def most_lanes(self, words: int, memory: int) -> int:
+        return 7 if words and memory >= 0 else 0
+
+    def open(self, text: str, tables: bytes, sizes: Sequence[int]) -> None:
+        assert "f32" not in text
+        assert "u64" not in text
+        if self.at_once:
+            raise RuntimeError("the device is lost")
+
+    def write(self, words: bytes, memory: bytes | None, stops: bytes) -> None:
+        self.words = words
+
+    def step(self) -> int:
+        raise RuntimeError("the device is lost")
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_what_a_lost_device_had_to_do_is_done_by_the_processor(at_once: bool) -> None:
+    trial = assert_same(*queue(), Lost(at_once=at_once), 2e4)
+    assert any("given up, and done by the processor: the device is lost" in note for note in trial.notes)
+
+
+def test_a_model_outside_the_class_is_refused_by_its_reason() -> None:
+    model, load = example("virtual")
+    with pytest.raises(ModelProblem, match="shares a unit with another task unit"):
+        Simulate(model, device=Lost(at_once=True)).trial(load, 1e-3)  # type: ignore[arg-type]
+
+
+def test_an_adapter_that_is_not_there_is_named(graphics: Graphics) -> None:
+    assert graphics.adapter in adapters()
+    with pytest.raises(GraphicsProblem, match="no graphics processor is called 'nobody'; there are: "):
+        open_graphics("nobody")
+
+
+def test_a_program_on_the_processor_is_never_taken_by_itself(graphics: Graphics) -> None:
+    if all(adapter.is_software for adapter in adapters()):
+        with pytest.raises(GraphicsProblem, match="the only one here is "):
+            open_graphics(software=False)
