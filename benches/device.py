@@ -70,11 +70,12 @@ def row(name: str, model: RouterModel, load: OfferedLoad, frames: float, graphic
     timed(on_device, load, min(duration_s, 1e4 / load.rate_pps))
     device = timed(on_device, load, duration_s)
     offered = plain.trial.offered_frames or 0
+    here = any(note.startswith("in lanes on a graphics processor: ") for note in device.trial.notes)
     same = is_same(plain.trial, device.trial)
     rates = [offered / seconds for seconds in (plain.cpu_s, device.wall_s)]
-    verdict = "equal" if same else "DIFFERENT"
+    verdict = ("equal" if same else "DIFFERENT") if here else f"NOT ON THE DEVICE: {device.trial.notes[-1]}"
     print(f"{name:12} {rates[0]:12.3g} {rates[1]:12.3g} {rates[1] / rates[0]:8.3g}  {verdict}", flush=True)
-    return same
+    return same and here
 
 
 def day(graphics: Graphics, peak: str, each_s: float | None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import math
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from in_process import completed
 
 from routecast.errors import ModelProblem
 from routecast.evaluate.simulate import Simulate
@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "page"))
 random_router = importlib.import_module("scenarios").random_router
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-RUN = ("softirq", "green", "powersave", "multicore", "napi", "bus", "dpdk-run-to-completion", "dpdk-pipeline")
+RUN = ("softirq", "green", "powersave", "multicore", "bus", "dpdk-run-to-completion")
 
 
 @pytest.fixture(scope="module")
@@ -47,22 +47,26 @@ def example(name: str) -> tuple[RouterModel, OfferedLoad]:
     return model, load
 
 
-def assert_same(model: RouterModel, load: OfferedLoad, graphics: Any, frames: float, seed: int = 5) -> Trial:
+def assert_same(
+    model: RouterModel, load: OfferedLoad, graphics: Any, frames: float, seed: int = 5, *, is_lost: bool = False
+) -> Trial:
     """Compare all figures of a trial in lanes on both; return that of the device."""
     simulate = Simulate(model, seed=seed, path="lanes", steady_state=False)
     plain = simulate.trial(load, frames / load.rate_pps)
     trial = replace(simulate, device=graphics).trial(load, frames / load.rate_pps)
+    if not is_lost:
+        assert any(note.startswith("in lanes on a graphics processor: ") for note in trial.notes), trial.notes
     figures = [{name: value for name, value in asdict(of).items() if name != "notes"} for of in (plain, trial)]
-    for name, value in figures[0].items():
-        is_nothing = isinstance(value, float) and math.isnan(value)
-        assert is_nothing or figures[1][name] == value, name
+    # NaN stands for what there is none of, and is not equal to itself.
+    assert {name: repr(value) for name, value in figures[0].items()} == {
+        name: repr(value) for name, value in figures[1].items()
+    }
     return trial
 
 
-@pytest.mark.parametrize("name", ["multicore", "softirq"])
-def test_a_device_counts_what_a_processor_counts(name: str, graphics: Graphics) -> None:
-    trial = assert_same(*example(name), graphics, 4e4)
-    assert any(note.startswith("in lanes on a graphics processor: ") for note in trial.notes)
+@pytest.mark.parametrize(("name", "frames"), [("multicore", 4e5), ("softirq", 4e4)])
+def test_a_device_counts_what_a_processor_counts(name: str, frames: float, graphics: Graphics) -> None:
+    assert_same(*example(name), graphics, frames)
 
 
 def test_products_of_words_are_those_of_long_words(graphics: Graphics) -> None:
@@ -74,21 +78,34 @@ def test_products_of_words_are_those_of_long_words(graphics: Graphics) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUN)
 def test_examples_are_counted_alike(name: str, graphics: Graphics) -> None:
-    assert_same(*example(name), graphics, 2e5, seed=3)
+    assert_same(*example(name), graphics, 1e6, seed=3)
 
 
 @pytest.mark.slow
 def test_forty_random_routers_are_counted_alike(graphics: Graphics) -> None:
-    alike, seed = 0, 0
+    alike, given_up, seed = 0, 0, 0
     while alike < 40:
         seed += 1
         _, model, load = random_router(seed)
+        simulate = Simulate(model, path="lanes", steady_state=False)
         try:
-            assert_same(model, load, graphics, 2e4, seed=seed)
+            plain = simulate.trial(load, 2e5 / load.rate_pps)
         except ModelProblem:
             continue
-        alike += 1
-    assert seed < 400
+        has_segments = any(note.startswith("in lanes: ") and " seams proved" in note for note in plain.notes)
+        if has_segments and load.arrivals.trace is None:
+            trial = assert_same(model, load, graphics, 2e5, seed=seed, is_lost=True)
+            note = next(note for note in trial.notes if note.startswith("in lanes "))
+            # A service that is interrupted more than eight times is the processor's.
+            given_up += "since a draw took more rounds than a shader goes" in note
+            alike += note.startswith("in lanes on a graphics processor: ")
+    assert given_up <= 4
+    assert seed < 1000
+
+
+def test_a_trial_of_one_stretch_stays_on_the_processor(graphics: Graphics) -> None:
+    trial = assert_same(*example("napi"), graphics, 2e4, is_lost=True)
+    assert any(note.startswith("in lanes on the processor, since the trial has too few ") for note in trial.notes)
 
 
 class Lost:
@@ -117,8 +134,38 @@ class Lost:
 
 @pytest.mark.parametrize("at_once", [True, False])
 def test_what_a_lost_device_had_to_do_is_done_by_the_processor(at_once: bool) -> None:
-    trial = assert_same(*queue(), Lost(at_once=at_once), 2e4)
-    assert any("given up, and done by the processor: the device is lost" in note for note in trial.notes)
+    trial = assert_same(*queue(), Lost(at_once=at_once), 2e4, is_lost=True)
+    assert any("(in part or whole by the processor, since the device is lost)" in note for note in trial.notes)
+
+
+def test_a_device_runs_no_other_path() -> None:
+    model, load = queue()
+    with pytest.raises(ModelProblem, match="runs lanes, not the path 'events'"):
+        Simulate(model, path="events", device=Lost(at_once=True)).trial(load, 1e-3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--adapter", "x"), "--adapter needs --device gpu or --device auto"),
+        (("--device", "cpu", "--adapter", "x"), "--adapter needs --device gpu or --device auto"),
+        (("--device", "gpu", "--path", "events"), "--device runs lanes; leave out --path events"),
+        (("--device", "gpu", "--trace-messages"), "leave out --trace-messages"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(options: Sequence[str], message: str) -> None:
+    answer = completed("simulate", str(EXAMPLES / "green.router.toml"), *options)
+    assert answer.returncode != 0
+    assert message in answer.stderr
+
+
+def test_the_command_runs_on_the_device(graphics: Graphics) -> None:
+    texts = [
+        completed("simulate", str(EXAMPLES / "green.router.toml"), "--duration", "40ms", "--csv", "--device", device)
+        for device in ("cpu", "gpu")
+    ]
+    assert texts[0].stdout == texts[1].stdout.replace("in lanes on a graphics processor", "in lanes")
+    assert texts[1].stderr.startswith("lanes run on ")
 
 
 def test_a_model_outside_the_class_is_refused_by_its_reason() -> None:
@@ -135,5 +182,5 @@ def test_an_adapter_that_is_not_there_is_named(graphics: Graphics) -> None:
 
 def test_a_program_on_the_processor_is_never_taken_by_itself(graphics: Graphics) -> None:
     if all(adapter.is_software for adapter in adapters()):
-        with pytest.raises(GraphicsProblem, match="the only one here is "):
+        with pytest.raises(GraphicsProblem, match="there is none but "):
             open_graphics(software=False)

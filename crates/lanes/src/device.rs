@@ -59,7 +59,11 @@ pub trait Device: Sync {
     /// Whether it has 64-bit integers.
     fn has_u64(&self) -> bool;
     /// The most lanes it takes with so many words of state and of rings each.
-    fn most_lanes(&self, words: usize, memory: usize) -> usize;
+    ///
+    /// # Errors
+    ///
+    /// The device is lost.
+    fn most_lanes(&self, words: usize, memory: usize) -> Result<usize, String>;
     /// Gets ready, all words zero.
     ///
     /// # Errors

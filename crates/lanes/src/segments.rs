@@ -142,7 +142,17 @@ pub fn run(
     report: &(dyn Fn(f64) -> ControlFlow<()> + Sync),
 ) -> Result<Option<Outcome>, Refusal> {
     cut.check(program)?;
-    let spans = cut.spans();
+    let done = run_spans(program, cut, &cut.spans(), report);
+    Ok(done.and_then(|done| join(program, cut, done, vec![Histograms::default(); cut.parts()], report).done()))
+}
+
+/// Runs segments, given by their windows, on all processors; none where `report` stops them.
+fn run_spans(
+    program: &Program,
+    cut: &Cut,
+    spans: &[(usize, usize)],
+    report: &(dyn Fn(f64) -> ControlFlow<()> + Sync),
+) -> Option<Vec<Segment>> {
     let groups: Vec<&[(usize, usize)]> = spans.chunks(cut.vectors.lanes()).collect();
     let finished = std::sync::atomic::AtomicUsize::new(0);
     let run_group = |group: &&[(usize, usize)]| {
@@ -157,9 +167,7 @@ pub fn run(
     let run_groups: Option<Vec<Vec<Segment>>> = groups.par_iter().map(run_group).collect();
     #[cfg(not(feature = "parallel"))]
     let run_groups: Option<Vec<Vec<Segment>>> = groups.iter().map(run_group).collect();
-    let Some(run_groups) = run_groups else { return Ok(None) };
-    let done = run_groups.into_iter().flatten().collect();
-    Ok(join(program, cut, done, vec![Histograms::default(); cut.parts()], report))
+    run_groups.map(|groups| groups.into_iter().flatten().collect())
 }
 
 /// Runs a trajectory on a device; what a device gives up is run by the processor, and why is said beside the outcome.
@@ -177,10 +185,20 @@ pub fn run_on(
     let kernel = Kernel::new(program, device.has_u64())?;
     let (mut done, mut parts, mut said) = (Vec::new(), vec![Histograms::default(); cut.parts()], Vec::new());
     let spans = cut.spans();
-    let most = device.most_lanes(kernel.words, kernel.memory).max(1);
-    for group in spans.chunks(most) {
-        if report(done.len() as f64 / spans.len() as f64).is_break() {
-            return Ok((None, said));
+    let most = device.most_lanes(kernel.words, kernel.memory).unwrap_or_else(|why| {
+        said.push(why);
+        1
+    });
+    for group in spans.chunks(most.max(1)) {
+        // A device that was given up is not asked again.
+        let here: &[_] = if said.is_empty() { group } else { &spans[done.len()..] };
+        if !said.is_empty() {
+            let before = done.len() as f64 / spans.len() as f64;
+            let Some(rest) = run_spans(program, cut, here, &|share| report(before + (1.0 - before) * share)) else {
+                return Ok((None, said));
+            };
+            done.extend(rest);
+            break;
         }
         let before = done.len() as f64;
         let report = |share: f64| report((before + share * group.len() as f64) / spans.len() as f64);
@@ -192,12 +210,32 @@ pub fn run_on(
             Err(Stop::Interrupted) => return Ok((None, said)),
             Err(Stop::GivenUp(why)) => {
                 said.push(why);
-                let lanes = cut.vectors.lanes();
-                done.extend(group.chunks(lanes).flat_map(|group| run_group_of(program, cut, group)));
+                let Some(segments) = run_spans(program, cut, group, &report) else { return Ok((None, said)) };
+                done.extend(segments);
             }
         }
     }
-    Ok((join(program, cut, done, parts, report), said))
+    match join(program, cut, done, parts, report) {
+        Joined::Wrong => {
+            said.push("it counted what a processor does not".into());
+            Ok((run(program, cut, report)?, said))
+        }
+        joined => Ok((joined.done(), said)),
+    }
+}
+
+/// What became of segments.
+enum Joined {
+    Done(Outcome),
+    Stopped,
+    /// What a device has counted in histograms is less than a segment of it counts.
+    Wrong,
+}
+
+impl Joined {
+    fn done(self) -> Option<Outcome> {
+        if let Self::Done(outcome) = self { Some(outcome) } else { None }
+    }
 }
 
 /// Proves the seams of segments, repairs those that stay open, and adds what was counted to the histograms of the parts.
@@ -207,7 +245,7 @@ fn join(
     mut done: Vec<Segment>,
     mut parts: Vec<Histograms>,
     report: &(dyn Fn(f64) -> ControlFlow<()> + Sync),
-) -> Option<Outcome> {
+) -> Joined {
     let spans = cut.spans();
     let mut seams = Seams { all: done.len() - 1, ..Seams::default() };
     for number in 1..done.len() {
@@ -216,12 +254,14 @@ fn join(
             continue;
         }
         if report(number as f64 / done.len() as f64).is_break() {
-            return None;
+            return Joined::Stopped;
         }
         if done[number].histograms.is_empty() {
             // A device has counted its frames together with those of others: what it counted wrongly is found once more.
             let wrong = run_from(program, cut, done[number].begin.clone(), spans[number]);
-            wrong.histograms.iter().for_each(|(part, histograms)| parts[*part].remove(histograms));
+            if !wrong.histograms.iter().all(|(part, histograms)| parts[*part].remove(histograms)) {
+                return Joined::Wrong;
+            }
         }
         let known = done[number - 1].end.clone();
         done[number] = run_from(program, cut, known, spans[number]);
@@ -234,7 +274,7 @@ fn join(
         windows.extend(segment.windows);
         end = Some(segment.end);
     }
-    end.map(|end| Outcome { windows, parts, end, seams })
+    end.map_or(Joined::Stopped, |end| Joined::Done(Outcome { windows, parts, end, seams }))
 }
 
 impl Cut {

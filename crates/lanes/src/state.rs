@@ -106,11 +106,17 @@ impl Histograms {
         add(&mut self.waits, &other.waits);
     }
 
-    /// Takes other counts away, which are among them.
-    pub(crate) fn remove(&mut self, other: &Self) {
-        let remove = |sums: &mut [u64], less: &[u64]| sums.iter_mut().zip(less).for_each(|(sum, less)| *sum -= less);
-        remove(&mut self.latencies, &other.latencies);
-        remove(&mut self.waits, &other.waits);
+    /// Takes other counts away; false if they are not among them.
+    pub(crate) fn remove(&mut self, other: &Self) -> bool {
+        let remove = |sums: &mut [u64], less: &[u64]| {
+            sums.iter_mut().zip(less).all(|(sum, less)| {
+                sum.checked_sub(*less).is_some_and(|rest| {
+                    *sum = rest;
+                    true
+                })
+            })
+        };
+        remove(&mut self.latencies, &other.latencies) && remove(&mut self.waits, &other.waits)
     }
 }
 

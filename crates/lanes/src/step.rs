@@ -774,7 +774,8 @@ impl<W: Word> SourceLanes<W> {
     /// the mask of lanes that are given up.
     pub(crate) fn cross(&mut self, program: &Program, number: usize, mut crosses: W) -> W {
         let source = &program.sources[number];
-        for _ in 0..W::ROUNDS {
+        // Cells without a frame are rarer than interruptions.
+        for _ in 0..W::ROUNDS / 4 {
             if !crosses.any() {
                 break;
             }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use crate::words::Word;
 
 /// How often a loop goes round on a device; lanes that need more are given up.
-const ROUNDS: u32 = 4;
+const ROUNDS: u32 = 8;
 
 /// The number of a value on the tape of this thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -20,14 +20,22 @@ impl PyDevice {
         Python::attach(|py| what(py, &self.object).map_err(|error| error.value(py).to_string()))
     }
 
-    fn read_all<const N: usize>(&self, method: &str, mut each: impl FnMut(usize, [u8; N])) -> Result<(), String> {
-        self.call(|py, object| {
+    /// Reads so many words of N bytes.
+    fn read_all<const N: usize>(
+        &self,
+        method: &str,
+        count: usize,
+        mut each: impl FnMut(usize, [u8; N]),
+    ) -> Result<(), String> {
+        let read = self.call(|py, object| {
             let bytes = object.call_method0(py, method)?;
             let bytes: &[u8] = bytes.extract(py)?;
             let (words, _) = bytes.as_chunks::<N>();
-            words.iter().enumerate().for_each(|(place, word)| each(place, *word));
-            Ok(())
-        })
+            // A buffer has one word at least.
+            words.iter().take(count).enumerate().for_each(|(place, word)| each(place, *word));
+            Ok(words.len())
+        })?;
+        if read == count || count == 0 { Ok(()) } else { Err(format!("it gave {read} words of {count}")) }
     }
 }
 
@@ -43,9 +51,8 @@ impl Device for PyDevice {
         self.has_u64
     }
 
-    fn most_lanes(&self, words: usize, memory: usize) -> usize {
-        let most = self.call(|py, object| object.call_method1(py, "most_lanes", (words, memory))?.extract(py));
-        most.unwrap_or(1)
+    fn most_lanes(&self, words: usize, memory: usize) -> Result<usize, String> {
+        self.call(|py, object| object.call_method1(py, "most_lanes", (words, memory))?.extract(py))
     }
 
     fn open(&self, kernel: &Kernel, sizes: Sizes) -> Result<(), String> {
@@ -68,23 +75,15 @@ impl Device for PyDevice {
     }
 
     fn read(&self, words: &mut [u32], memory: &mut [u32]) -> Result<(), String> {
-        self.read_all("read_words", |place, word| words[place] = u32::from_ne_bytes(word))?;
-        self.read_all("read_memory", |place, word| {
-            if let Some(to) = memory.get_mut(place) {
-                *to = u32::from_ne_bytes(word);
-            }
-        })
+        self.read_all("read_words", words.len(), |place, word| words[place] = u32::from_ne_bytes(word))?;
+        self.read_all("read_memory", memory.len(), |place, word| memory[place] = u32::from_ne_bytes(word))
     }
 
     fn read_counts(&self, counts: &mut [u32]) -> Result<(), String> {
-        self.read_all("read_counts", |place, word| {
-            if let Some(to) = counts.get_mut(place) {
-                *to = u32::from_ne_bytes(word);
-            }
-        })
+        self.read_all("read_counts", counts.len(), |place, word| counts[place] = u32::from_ne_bytes(word))
     }
 
     fn take_bins(&self, bins: &mut [u64]) -> Result<(), String> {
-        self.read_all("take_bins", |place, sum| bins[place] = u64::from_ne_bytes(sum))
+        self.read_all("take_bins", bins.len(), |place, sum| bins[place] = u64::from_ne_bytes(sum))
     }
 }

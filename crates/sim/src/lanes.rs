@@ -150,7 +150,13 @@ impl Prepared {
         report: &(dyn Fn(f64) -> ControlFlow<()> + Sync),
     ) -> Result<Record, SimError> {
         let Self { chains, model, program, planes, .. } = self;
+        let is_few = device.is_some() && self.cut(scenario, MINIS).segments < LEAST_SEGMENTS;
         let (outcome, cut, given_up) = match device {
+            Some(_) if is_few => {
+                let cut = self.cut(scenario, 2 * Vectors::widest().lanes());
+                let why = "the trial has too few stretches that can be told apart";
+                (routecast_lanes::segments::run(program, &cut, report), cut, vec![why.to_owned()])
+            }
             None => {
                 let cut = self.cut(scenario, 2 * Vectors::widest().lanes());
                 (routecast_lanes::segments::run(program, &cut, report), cut, Vec::new())
@@ -178,7 +184,7 @@ impl Prepared {
             rounding_ratio: program.rounding_ratio,
             begin_frames: scenario.run.begin.as_ref().map_or(0, inside),
             end: scenario.run.keep_end.then(|| outcome.end.clone()),
-            on_device: device.is_some(),
+            on_device: device.is_some() && !is_few,
             given_up,
         };
         let mut ledger = Ledger::new(scenario);

@@ -44,7 +44,7 @@ class GraphicsOptions:
 
     def check(self, path: str) -> None:
         """Refuse what does not go together."""
-        if self.device is None and self.adapter is not None:
+        if self.device in {None, RunsOn.CPU} and self.adapter is not None:
             raise QuantityProblem("", "--adapter needs --device gpu or --device auto")
         if self.device is not None and path not in {"auto", "lanes"}:
             raise QuantityProblem("", f"--device runs lanes; leave out --path {path}")

@@ -183,7 +183,9 @@ def simulate(
     check_figure_file(over_time.figure)
     model, default = read_router_and_load(file, frames=frames_option(load.frame))
     offered = load.offered(default, ports=len(model.ports), seed=runs.seed)
-    where.check("events" if runs.trace_messages else runs.path)
+    if where.device is not None and runs.trace_messages:
+        raise QuantityProblem("", "--device runs lanes, which send no messages; leave out --trace-messages")
+    where.check(runs.path)
     if precise.precision is not None:
         others = {"--duration": duration is not None, "--replications": runs.replications > 1}
         others |= {"--half-width": runs.half_width is not None, "--trace-messages": runs.trace_messages}

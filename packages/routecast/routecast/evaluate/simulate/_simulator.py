@@ -463,8 +463,11 @@ def _lanes_note(lanes: dict[str, Any]) -> str:
     again = f", {lanes['repaired']} of them by running a segment again" if lanes["repaired"] else ""
     seams = f"{proved} of {lanes['seams']} seams proved{again}" if lanes["seams"] else "one stretch without a seam"
     tick, rounding = format_duration(lanes["tick_s"]), lanes["rounding_ratio"]
-    where = "in lanes on a graphics processor" if lanes["on_device"] else "in lanes"
-    where += "".join(f" (given up, and done by the processor: {why})" for why in sorted(set(lanes["given_up"])))
+    where, why = "in lanes", "; ".join(sorted(set(lanes["given_up"])))
+    if lanes["on_device"]:
+        where += " on a graphics processor" + (f" (in part or whole by the processor, since {why})" if why else "")
+    elif why:
+        where += f" on the processor, since {why}"
     return (
         f"{where}: {seams}; a tick is {tick}, which rounds a mean service by"
         f" {rounding:.1g} of itself at most; draws belong to instants (S8), so a seed gives another trial than by"
@@ -654,6 +657,8 @@ class Simulate:
             frames = load.rate_pps * duration_s
             message = f"means {frames:.3g} frames; at most {_MAX_FRAMES:.0e} can be simulated at once"
             problems.append(Problem("duration_s", message))
+        if self.device is not None and self.path not in {"auto", "lanes"}:
+            problems.append(Problem("device", f"runs lanes, not the path {self.path!r}"))
         if not 0 <= self.seed < 2**64:
             problems.append(Problem("seed", f"got {self.seed}: a whole number from 0 to 2^64 − 1"))
         for name, value in (("replications", self.replications), ("max_replications", self.max_replications)):

@@ -34,6 +34,7 @@ _BINDINGS = ("uniform", *("storage",) * 2, "read-only-storage", *("storage",) * 
 _RUN, _WORDS, _MEMORY, _TABLES, _HISTOGRAMS, _GOING, _STOPS, _COUNTS = range(len(_BINDINGS))
 _DISPATCH_S = 0.25
 _FIRST_STEPS = 256
+_KEPT_KERNELS = 8
 _MOST_STEPS = 1 << 20
 _PROBE_FRAMES = 20_000
 _PROBE_S = 0.05
@@ -152,7 +153,7 @@ def open_graphics(name: str = "", *, software: bool = True, portable: bool = Fal
     fitting.sort(key=lambda pair: pair[0].is_software)
     adapter, raw = fitting[0]
     if adapter.is_software and not software:
-        raise GraphicsProblem(f"the only one here is {adapter}")
+        raise GraphicsProblem(f"there is none but {adapter}")
     return Graphics(adapter, raw, portable=portable)
 
 
@@ -174,6 +175,8 @@ def faster(simulate: Simulate, graphics: Graphics, load: OfferedLoad, duration_s
         replace(simulate, device=device, replications=1, steady_state=False, on_progress=None).trial(load, of_s)
         return time.perf_counter() - began_s
 
+    if load.arrivals.trace is not None:
+        return False
     short_s = min(duration_s, _PROBE_FRAMES / load.rate_pps)
     took_s = seconds(None, short_s)
     probe_s = min(duration_s, short_s * max(1.0, _PROBE_S / took_s))
@@ -200,6 +203,8 @@ class Graphics:
         except Exception as error:
             raise GraphicsProblem(f"{adapter} gives no device: {error}") from error
         self._pipelines: dict[str, Any] = {}
+        self._buffers: list[Any] = []
+        self._group: Any = None
         entries = [
             {"binding": number, "visibility": 4, "buffer": {"type": kind}} for number, kind in enumerate(_BINDINGS)
         ]
@@ -213,12 +218,21 @@ class Graphics:
 
     def open(self, text: str, tables: bytes, sizes: Sequence[int]) -> None:
         """Get ready: a kernel, its tables; lanes, words of state, of rings, of histograms, and of counts."""
+        self._close()
+        self._steps = _FIRST_STEPS
         self._lanes, words, memory, self._bins, counts = sizes
         self._kernel = self._pipeline(text)
         self._tables = tables or bytes(4)
         self._sizes = [16, 4 * words * self._lanes, 4 * memory * self._lanes, 0, 4 * self._bins, 4, 0, 4 * counts]
         self._buffers = [self._buffer(number, max(size, 4)) for number, size in enumerate(self._sizes)]
         self._sums: NDArray[np.uint64] | None = None
+
+    def _close(self) -> None:
+        """Give the memory of the device back."""
+        self._group = None
+        for buffer in self._buffers:
+            buffer.destroy()
+        self._buffers = []
 
     def _buffer(self, number: int, size_bytes: int, data: bytes | None = None) -> Any:
         usage = 0x8 | (0x40 if _BINDINGS[number] == "uniform" else 0x80 | 0x4)  # uniform or storage, copied to and from
@@ -230,6 +244,8 @@ class Graphics:
 
     def _pipeline(self, text: str) -> Any:
         if text not in self._pipelines:
+            if len(self._pipelines) >= _KEPT_KERNELS:
+                del self._pipelines[next(iter(self._pipelines))]
             module = self._device.create_shader_module(code=text)
             layout = self._device.create_pipeline_layout(bind_group_layouts=[self._layout])
             self._pipelines[text] = self._device.create_compute_pipeline(
@@ -282,6 +298,7 @@ class Graphics:
         """Return the histograms as sums of 64 bits, and start again from zero."""
         self._flush()
         sums, self._sums = self._sums, None
+        self._close()
         return bytes(8 * self._bins) if sums is None else sums.tobytes()
 
     def _flush(self) -> None:
