@@ -16,12 +16,14 @@ const SLOTS: usize = HALF * (64 - BITS as usize + 2);
 /// Counts of time spans.
 #[derive(Debug, Clone)]
 pub struct Histogram {
-    counts: Box<[u64; SLOTS]>,
+    /// Two counts of each bucket: many spans are counted in turn, for a count that is wanted again at once makes the next
+    /// span wait.
+    counts: Box<[[u64; 2]; SLOTS]>,
 }
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { counts: vec![0; SLOTS].try_into().expect("as many as there are slots") }
+        Self { counts: vec![[0; 2]; SLOTS].try_into().expect("as many as there are slots") }
     }
 }
 
@@ -34,6 +36,22 @@ pub type Sparse = Vec<(u32, u64)>;
 pub fn slot(value_ps: u64) -> usize {
     let shift = 64 - BITS - (value_ps | ((1 << BITS) - 1)).leading_zeros();
     (shift as usize) * HALF + (value_ps >> shift) as usize
+}
+
+/// Spans whose buckets are found at once.
+const AT_ONCE: usize = 64;
+
+/// [`slot`] of a span that a floating-point number holds exactly, by its exponent and the first bits of its mantissa:
+/// instructions that work on several spans at once.
+#[inline]
+fn slot_of_exact(value_ps: u64) -> u64 {
+    const TWO_52: u64 = 0x4330_0000_0000_0000;
+    const FRACTION: u32 = f64::MANTISSA_DIGITS - BITS;
+    let real = f64::from_bits(TWO_52 | value_ps) - f64::from_bits(TWO_52);
+    // The exponent of HALF, one bucket for each value below.
+    let first = (HALF as f64).to_bits() >> FRACTION;
+    let beyond = (real.to_bits() >> FRACTION).wrapping_sub(first) + HALF as u64;
+    if real < HALF as f64 { value_ps } else { beyond }
 }
 
 /// Middle of a bucket in picoseconds.
@@ -55,17 +73,37 @@ impl Histogram {
     /// Counts one span.
     #[inline]
     pub fn record(&mut self, value_ps: u64) {
-        self.counts[slot(value_ps)] += 1;
+        self.counts[slot(value_ps)][0] += 1;
+    }
+
+    /// Counts many spans.
+    pub fn record_all(&mut self, values_ps: &[u64]) {
+        if values_ps.iter().fold(0, |all, value| all | value) >= 1 << (f64::MANTISSA_DIGITS - 1) {
+            for &value in values_ps {
+                self.record(value);
+            }
+            return;
+        }
+        let mut slots = [0; AT_ONCE];
+        for values in values_ps.chunks(AT_ONCE) {
+            slots.iter_mut().zip(values).for_each(|(slot, &value)| *slot = slot_of_exact(value));
+            for pair in slots[..values.len()].chunks(2) {
+                for (turn, &slot) in pair.iter().enumerate() {
+                    self.counts[slot as usize][turn] += 1;
+                }
+            }
+        }
     }
 
     /// Takes what was counted and starts again from zero.
     pub fn take(&mut self) -> Sparse {
-        let low = self.counts.iter().position(|&count| count > 0).unwrap_or(SLOTS);
-        let high = self.counts.iter().rposition(|&count| count > 0).map_or(0, |last| last + 1);
+        let is_counted = |counts: &[u64; 2]| *counts != [0; 2];
+        let low = self.counts.iter().position(is_counted).unwrap_or(SLOTS);
+        let high = self.counts.iter().rposition(is_counted).map_or(0, |last| last + 1);
         let mut taken = Vec::new();
-        for (offset, count) in self.counts[low.min(high)..high].iter_mut().enumerate() {
-            if *count > 0 {
-                taken.push(((low + offset) as u32, std::mem::take(count)));
+        for (offset, counts) in self.counts[low.min(high)..high].iter_mut().enumerate() {
+            if is_counted(counts) {
+                taken.push(((low + offset) as u32, std::mem::take(counts).iter().sum()));
             }
         }
         taken
@@ -216,6 +254,21 @@ mod tests {
             let (low, width) = bounds(slot(value));
             assert!(low <= value as f64 && (value as f64) < low + width, "{value}");
             assert!(width <= 1.0 || width / low <= 1.0 / 512.0, "{value}");
+        }
+    }
+
+    #[test]
+    fn many_spans_are_counted_as_one_by_one() {
+        let mut values: Vec<u64> = (0..2000).collect();
+        values.extend((0..52).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + (1 << bit >> 1) + 1]));
+        for most in [values.len(), values.len() + 1] {
+            values.resize(most, u64::MAX / 3);
+            let (mut all, mut each) = (Histogram::default(), Histogram::default());
+            all.record_all(&values);
+            for &value in &values {
+                each.record(value);
+            }
+            assert_eq!(all.take(), each.take());
         }
     }
 

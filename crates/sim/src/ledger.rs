@@ -9,6 +9,7 @@ use crate::frame::{Fate, Frame, Hops};
 use crate::histogram::{Histogram, Sparse};
 use crate::scenario::Scenario;
 use crate::source::Arrival;
+use crate::station::{Done, Refused};
 use crate::timeline::Timeline;
 
 /// Segments of a trial.
@@ -225,21 +226,54 @@ impl Ledger {
     #[expect(clippy::inline_always, reason = "called once per frame; keeps the sums in registers")]
     #[inline(always)]
     pub fn forward(&mut self, frame: &Frame, wait_ps: u64, first_ps: u64, last_ps: u64) {
-        if last_ps.wrapping_sub(self.mini_begin) >= self.mini_length && !self.turn_to(last_ps, frame) {
+        let (latency_ps, waited_ps) = (first_ps - frame.arrival, frame.waited + wait_ps);
+        let is_counted = self.count(last_ps, &Mini { frames: 1, bytes: u64::from(frame.bytes), latency_ps, waited_ps });
+        if self.details {
+            self.forward_in_detail(frame, last_ps, is_counted);
+        }
+    }
+
+    /// Counts frames that leave the router in order, each at an instant, given their sums. Many at once, because a sum in
+    /// memory makes the next frame wait. Their details are not kept; see [`Self::keeps_details`].
+    pub fn forward_all(&mut self, sums: &Mini, frames: &Done) {
+        let (Some(first), Some(last)) = (frames.ends_ps().first(), frames.ends_ps().last()) else { return };
+        let is_open = |end_ps: &u64| end_ps.wrapping_sub(self.mini_begin) < self.mini_length;
+        if is_open(first) && is_open(last) {
+            self.mini.add(sums);
+            self.latency.record_all(frames.latencies_ps());
+            self.waiting.record_all(frames.waits_ps());
             return;
         }
-        let (latency_ps, waited_ps) = (first_ps - frame.arrival, frame.waited + wait_ps);
-        self.mini.add(&Mini { frames: 1, bytes: u64::from(frame.bytes), latency_ps, waited_ps });
-        self.latency.record(latency_ps);
-        self.waiting.record(waited_ps);
-        if self.details {
-            self.forward_in_detail(frame, last_ps);
+        for (end_ps, frame) in frames.each() {
+            self.count(end_ps, &frame);
         }
+    }
+
+    /// Whether more than sums is kept of a frame that leaves.
+    #[must_use]
+    pub fn keeps_details(&self) -> bool {
+        self.details || self.hops.is_some()
+    }
+
+    /// Counts a frame that leaves at an instant; false if the trial is over by then.
+    #[inline]
+    fn count(&mut self, at_ps: u64, frame: &Mini) -> bool {
+        if at_ps.wrapping_sub(self.mini_begin) >= self.mini_length && !self.turn_to(at_ps) {
+            return false;
+        }
+        self.mini.add(frame);
+        self.latency.record(frame.latency_ps);
+        self.waiting.record(frame.waited_ps);
+        true
     }
 
     /// Keeps the records of a frame that left. A separate function, because the fastest path affords one branch only.
     #[inline(never)]
-    fn forward_in_detail(&mut self, frame: &Frame, last_ps: u64) {
+    fn forward_in_detail(&mut self, frame: &Frame, last_ps: u64, is_counted: bool) {
+        if !is_counted {
+            self.by_flow.iter_mut().for_each(|by_flow| by_flow.keep(frame));
+            return;
+        }
         if let Some(by_flow) = &mut self.by_flow {
             by_flow.forward(self.mini_index / (MINIS / SEGMENTS), frame);
         }
@@ -250,10 +284,9 @@ impl Ledger {
 
     /// Opens the mini-batch of the instant at which a frame leaves; false if the trial is over by then.
     #[cold]
-    fn turn_to(&mut self, at_ps: u64, frame: &Frame) -> bool {
+    fn turn_to(&mut self, at_ps: u64) -> bool {
         if at_ps >= self.end {
             self.late += 1;
-            self.by_flow.iter_mut().for_each(|by_flow| by_flow.keep(frame));
             return false;
         }
         self.minis[self.mini_index].add(&std::mem::take(&mut self.mini));
@@ -279,6 +312,15 @@ impl Ledger {
         self.lost = Some((first.min(frame.arrival), last.max(frame.arrival)));
         if self.details {
             self.drop_in_detail(node, frame, segment);
+        }
+    }
+
+    /// Counts frames that a node dropped as they came in during the present segment.
+    pub fn drop_all(&mut self, node: usize, refused: &Refused) {
+        if refused.count > 0 {
+            self.accounts[node].dropped[self.segment] += refused.count;
+            let (first, last) = self.lost.unwrap_or((refused.first_ps, refused.last_ps));
+            self.lost = Some((first.min(refused.first_ps), last.max(refused.last_ps)));
         }
     }
 
@@ -408,7 +450,19 @@ impl Ledger {
     #[inline]
     #[must_use]
     pub fn segment_of(&self, at_ps: u64) -> usize {
-        ((at_ps as f64 * self.per_segment) as usize).min(SEGMENTS - 1)
+        let is_present = at_ps >= self.segment_begin && at_ps < self.segment_end;
+        if is_present { self.segment } else { self.other_segment_of(at_ps) }
+    }
+
+    #[cold]
+    fn other_segment_of(&self, at_ps: u64) -> usize {
+        let near = ((at_ps as f64 * self.per_segment) as usize).min(SEGMENTS - 1);
+        // The product may round across a boundary; the boundaries decide.
+        if at_ps < boundary(self.end, near) {
+            near - 1
+        } else {
+            near + usize::from(near + 1 < SEGMENTS && at_ps >= boundary(self.end, near + 1))
+        }
     }
 
     /// Ends the present segment.

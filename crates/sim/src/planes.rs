@@ -278,6 +278,7 @@ fn takes_in_order(pool: &Pool) -> bool {
 }
 
 /// The task units that share the units of a task unit's pool frame by frame, in order of arrival; none if they do not.
+#[cfg(feature = "lanes")]
 pub(crate) fn sharing(scenario: &Scenario, task: usize) -> Option<Vec<usize>> {
     let need = scenario.model.tasks[task].needs.first()?;
     let asks = |task: &Task| task.needs.iter().any(|its| its.pool == need.pool);

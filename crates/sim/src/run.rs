@@ -18,7 +18,7 @@ use crate::outcome::LanesOutcome;
 use crate::planes::Plane;
 use crate::scenario::{Path, Scenario};
 use crate::source::{Arrival, Source};
-use crate::station::{Passage, Servers, Sink, Station};
+use crate::station::{Done, Passage, Servers, Sink, Station};
 
 const BLOCKS_PER_REPORT: u64 = 64;
 
@@ -128,11 +128,15 @@ pub fn run(scenario: &Scenario, report: &(dyn Fn(f64) -> ControlFlow<()> + Sync)
             recursive.then(|| (Station::of_node(scenario, node), Servers::new(crate::planes::servers(scenario, node))))
         })
         .collect();
+    let doors = if ledger.keeps_details() { None } else { graph.columns(scenario) };
     let stage = |plane| graph.order.iter().copied().filter(|&n| graph.planes[n as usize] == plane).collect();
     let (prefix, suffix): (Vec<u32>, Vec<u32>) = (stage(Plane::Prefix), stage(Plane::Suffix));
     let mut pipeline = Pipeline {
         sources: (0..scenario.load.sources.len()).map(|i| Source::new(scenario, i)).collect(),
         block: Vec::new(),
+        doors,
+        columns: vec![Vec::new(); nodes],
+        done: Box::default(),
         pending: (0..nodes).map(|_| Pending::default()).collect(),
         inbox: Vec::new(),
         stations,
@@ -184,6 +188,11 @@ struct Pipeline {
     sources: Vec<Source>,
     /// The present block of arrivals.
     block: Vec<Arrival>,
+    /// By flow: the node whose column its frames go to, where all do.
+    doors: Option<Vec<u32>>,
+    /// By node: frames that only have to wait for one server before they leave.
+    columns: Vec<Vec<Arrival>>,
+    done: Box<Done>,
     pending: Vec<Pending>,
     /// Frames on their way into the events.
     inbox: Vec<Delivery>,
@@ -203,36 +212,32 @@ impl Pipeline {
             source.refill();
             bound = bound.min(source.known_before());
         }
-        let mut entrance = Entrance {
-            graph: &mut self.graph,
-            pending: &mut self.pending,
-            inbox: &mut self.inbox,
-            ledger: &mut self.ledger,
-            seq: self.next_seq,
-        };
-        if let [first, second] = self.sources.as_mut_slice() {
-            let (first, second) = (first.take_until(bound), second.take_until(bound));
-            entrance.ledger.offer(0, first);
-            entrance.ledger.offer(1, second);
-            entrance.merge(first, second);
-        } else {
-            self.block.clear();
-            for (number, source) in self.sources.iter_mut().enumerate() {
-                let frames = source.take_until(bound);
-                entrance.ledger.offer(number, frames);
-                self.block.extend_from_slice(frames);
-            }
-            // Stable, so of frames at one instant the first port's comes first; fast, because it merges sorted runs.
-            self.block.sort_by_key(|arrival| arrival.at);
-            self.block.iter().for_each(|arrival| entrance.enter(*arrival));
+        for (number, source) in self.sources.iter_mut().enumerate() {
+            self.ledger.offer(number, source.take_until(bound));
         }
-        self.next_seq = entrance.seq;
+        if let Some(doors) = &self.doors {
+            fill_columns(&self.sources, &mut self.block, doors, &mut self.columns);
+            return bound;
+        }
+        let Self { graph, pending, inbox, ledger, next_seq: seq, .. } = self;
+        let mut entrance = Entrance { graph, pending, inbox, ledger, seq: *seq };
+        in_order(&self.sources, &mut self.block, |frame| entrance.enter(*frame));
+        *seq = entrance.seq;
         bound
     }
 
     /// Runs one recursive stage up to the bound.
     fn advance(&mut self, node: u32, bound: u64) {
         let n = node as usize;
+        if !self.columns[n].is_empty() {
+            let (station, servers) = self.stations[n].as_mut().expect("recursive nodes have a station");
+            let Self { scratch: Scratch { beyond, .. }, done, ledger, columns, .. } = self;
+            let refused = station.pass_column(servers, &columns[n], done, ledger, beyond);
+            columns[n].clear();
+            ledger.drop_all(n, &refused);
+            self.book_beyond(n);
+            return;
+        }
         let Scratch { mut frames, mut refused, mut beyond } = std::mem::take(&mut self.scratch);
         frames.clear();
         if self.graph.direct[n] {
@@ -254,14 +259,19 @@ impl Pipeline {
         }
         self.ledger.hops = hops;
         let ledger = &mut self.ledger;
-        for (at, Passage { start, done }) in beyond.drain(..) {
-            ledger.wait(n, at, start);
-            ledger.work(n, start, done);
-        }
         for frame in refused.drain(..) {
             ledger.drop_frame(n, &frame);
         }
         self.scratch = Scratch { frames, refused, beyond };
+        self.book_beyond(n);
+    }
+
+    /// Books what a station does after the segment.
+    fn book_beyond(&mut self, node: usize) {
+        for (at, Passage { start, done }) in self.scratch.beyond.drain(..) {
+            self.ledger.wait(node, at, start);
+            self.ledger.work(node, start, done);
+        }
     }
 
     /// Books what the stations did during the block.
@@ -385,6 +395,41 @@ impl Sink for Onward<'_> {
     }
 }
 
+/// Puts the frames that were taken from sources into columns. A function of its own, because then all it needs has a
+/// register.
+#[inline(never)]
+fn fill_columns(sources: &[Source], block: &mut Vec<Arrival>, doors: &[u32], columns: &mut [Vec<Arrival>]) {
+    in_order(sources, block, |frame| columns[doors[frame.flow as usize] as usize].push(*frame));
+}
+
+/// Calls a closure for each of the frames that were taken from sources, in order; of equals the first source's come first.
+#[inline]
+fn in_order(sources: &[Source], block: &mut Vec<Arrival>, mut enter: impl FnMut(&Arrival)) {
+    if let [first, second] = sources {
+        let (mut first, mut second) = (first.taken(), second.taken());
+        while let (Some((a, rest_a)), Some((b, rest_b))) = (first.split_first(), second.split_first()) {
+            if a.at <= b.at {
+                enter(a);
+                first = rest_a;
+            } else {
+                enter(b);
+                second = rest_b;
+            }
+        }
+        first.iter().chain(second).for_each(enter);
+    } else if let [only] = sources {
+        only.taken().iter().for_each(enter);
+    } else {
+        block.clear();
+        for source in sources {
+            block.extend_from_slice(source.taken());
+        }
+        // Stable, so of frames at one instant the first port's comes first; fast, because it merges sorted runs.
+        block.sort_by_key(|arrival| arrival.at);
+        block.iter().for_each(enter);
+    }
+}
+
 /// The arrivals of the frames.
 struct Entrance<'a> {
     graph: &'a mut Graph,
@@ -395,20 +440,6 @@ struct Entrance<'a> {
 }
 
 impl Entrance<'_> {
-    /// Adds two sorted runs, merged; of equals the first run's comes first.
-    fn merge(&mut self, mut first: &[Arrival], mut second: &[Arrival]) {
-        while let (Some((a, rest_a)), Some((b, rest_b))) = (first.split_first(), second.split_first()) {
-            if a.at <= b.at {
-                self.enter(*a);
-                first = rest_a;
-            } else {
-                self.enter(*b);
-                second = rest_b;
-            }
-        }
-        first.iter().chain(second).for_each(|arrival| self.enter(*arrival));
-    }
-
     #[expect(clippy::inline_always, reason = "the innermost loop of the fastest path")]
     #[inline(always)]
     fn enter(&mut self, arrival: Arrival) {

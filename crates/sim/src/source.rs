@@ -24,6 +24,8 @@ pub struct Source {
     last_in: f64,
     end: f64,
     buffer: Vec<Arrival>,
+    /// Where those begin that were taken last, and those that were not taken yet.
+    from: usize,
     head: usize,
     exhausted: bool,
 }
@@ -77,6 +79,7 @@ impl Source {
             last_in: f64::NEG_INFINITY,
             end: run.duration_ps as f64,
             buffer: Vec::with_capacity(BUFFER),
+            from: 0,
             head: 0,
             exhausted: false,
         };
@@ -95,9 +98,15 @@ impl Source {
 
     /// Takes the frames that arrive before `until`, no later than [`Self::known_before`].
     pub fn take_until(&mut self, until: u64) -> &[Arrival] {
-        let from = self.head;
-        self.head += self.buffer[from..].partition_point(|arrival| arrival.at < until);
-        &self.buffer[from..self.head]
+        self.from = self.head;
+        self.head += self.buffer[self.from..].partition_point(|arrival| arrival.at < until);
+        self.taken()
+    }
+
+    /// The frames that were taken last.
+    #[must_use]
+    pub fn taken(&self) -> &[Arrival] {
+        &self.buffer[self.from..self.head]
     }
 
     /// Draws frames ahead when few are left.
@@ -106,7 +115,7 @@ impl Source {
             return;
         }
         self.buffer.drain(..self.head);
-        self.head = 0;
+        (self.from, self.head) = (0, 0);
         if self.refill_evenly() {
             return;
         }
@@ -148,14 +157,19 @@ impl Source {
         }
         let left = ((self.end / period - phase).ceil() - *count as f64).max(0.0) as u64;
         let frames = left.min((BUFFER - self.buffer.len()) as u64);
-        let (first, mut turn) = (*count, *next);
-        self.buffer.extend((first..first + frames).map(|n| {
-            let flow = list[turn];
-            turn = if turn + 1 == list.len() { 0 } else { turn + 1 };
-            // Through i64, which is one instruction where u64 is a dozen; a trial is far shorter than 2^63 ps.
-            Arrival { at: ((n as i64 as f64 + phase) * period) as i64 as u64, bytes, flow }
-        }));
-        (*count, *next) = (first + frames, turn);
+        let mut place = *count;
+        let last = place + frames;
+        // Through the list of flows as often as it takes: then a frame costs little more than its instant.
+        while place < last {
+            let flows = &list[*next..list.len().min(*next + (last - place) as usize)];
+            self.buffer.extend(flows.iter().zip(place..).map(|(&flow, n)| {
+                // Through i64, which is one instruction where u64 is a dozen; a trial is far shorter than 2^63 ps.
+                Arrival { at: ((n as i64 as f64 + phase) * period) as i64 as u64, bytes, flow }
+            }));
+            place += flows.len() as u64;
+            *next = if *next + flows.len() == list.len() { 0 } else { *next + flows.len() };
+        }
+        *count = last;
         // Rounding can put one frame too many at the very end.
         let end = self.end as u64;
         while self.buffer.last().is_some_and(|last| last.at >= end) {

@@ -5,6 +5,8 @@
 //! its start lies ahead, so the queue is the list of starts that are still to come; starts are in order, departures
 //! need not be.
 
+mod column;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -12,6 +14,8 @@ use crate::frame::Frame;
 use crate::random::stream;
 use crate::scenario::Scenario;
 use crate::service::Service;
+
+pub use column::{Done, Refused};
 
 /// Identical servers, by the instant at which each is free again.
 #[derive(Debug)]
@@ -147,6 +151,11 @@ pub struct Tally {
 }
 
 impl Starts {
+    /// What stands for starts that are elsewhere for a moment.
+    fn none() -> Self {
+        Self { ring: vec![], head: 0, tail: 0 }
+    }
+
     /// None yet, with some room for those of a queue of so many frames.
     pub(crate) fn new(queue: usize) -> Self {
         Self { ring: vec![0; queue.clamp(8, 1024).next_power_of_two()], head: 0, tail: 0 }

@@ -179,3 +179,61 @@ fn recursion_is_refused_where_units_are_shared() {
     scenario.run.path = Path::Recursion;
     assert!(simulate(&scenario, &go).unwrap_err().to_string().contains("shares a unit"));
 }
+
+/// Several ports, and queues by RSS behind which frames leave: what is counted in columns where no frame is kept.
+fn rss(
+    ports: usize,
+    variation: Variation,
+    sizes: &[u32],
+    queue: usize,
+    load: f64,
+    frames: f64,
+    even: bool,
+) -> Scenario {
+    let mut scenario = w1(frames);
+    let cores: Vec<usize> = (1..5).collect();
+    for &core in &cores {
+        let unit = &mut scenario.model.tasks[core];
+        (unit.variation, unit.queue, unit.per_byte_ps) = (variation, queue, if sizes.len() > 1 { 300.0 } else { 0.0 });
+    }
+    let rate_pps = load * 4e6 / ports as f64;
+    scenario.model.ports = vec![port(Some(0)); ports];
+    scenario.load.sources = (0..ports)
+        .map(|p| Source {
+            port: p,
+            rate_pps,
+            process: if even { Process::Cbr { phase: p as f64 / 3.0 } } else { Process::Poisson },
+            flows: (0..100).filter(|flow| flow % ports as u32 == p as u32).collect(),
+            steps: vec![],
+        })
+        .collect();
+    scenario.load.sizes = sizes.to_vec();
+    scenario.load.random_sizes = true;
+    scenario.run = seconds(frames / (load * 4e6), 3);
+    scenario
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn frames_in_columns_leave_as_those_that_are_kept_one_by_one(
+        ports in 1_usize..4,
+        variation in prop::sample::select(vec![
+            Variation::Deterministic, Variation::Exponential, Variation::Lognormal { scv: 4.0 },
+        ]),
+        sizes in prop::sample::select(vec![vec![64], vec![64, 594, 1518]]),
+        queue in prop::sample::select(vec![0_usize, 1, 7, 512]),
+        load in 0.3..1.6,
+        frames in prop::sample::select(vec![50.0, 3e3, 1e5]),
+        even in any::<bool>(),
+    ) {
+        let mut scenario = rss(ports, variation, &sizes, queue, load, frames, even);
+        scenario.run.path = Path::Recursion;
+        let columns = simulate(&scenario, &go).expect("the scenario is valid");
+        scenario.run.per_flow = true;
+        let mut kept = simulate(&scenario, &go).expect("the scenario is valid");
+        prop_assert!(columns.flows.is_empty() && !kept.flows.is_empty());
+        kept.flows.clear();
+        prop_assert_eq!(format!("{columns:?}"), format!("{kept:?}"));
+    }
+}
