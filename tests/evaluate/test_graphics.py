@@ -108,6 +108,41 @@ def test_a_trial_of_one_stretch_stays_on_the_processor(graphics: Graphics) -> No
     assert any(note.startswith("in lanes on the processor, since the trial has too few ") for note in trial.notes)
 
 
+class Reading:
+    """A device that keeps the texts of its kernels."""
+
+    def __init__(self, graphics: Graphics) -> None:
+        self._graphics = graphics
+        self.texts: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._graphics, name)
+
+    def open(self, text: str, tables: bytes, constants: bytes, sizes: Sequence[int]) -> None:
+        self.texts.append(text)
+        self._graphics.open(text, tables, constants, sizes)
+
+
+def test_one_kernel_runs_all_seeds_and_rates(graphics: Graphics) -> None:
+    model, load = queue()
+    device = Reading(graphics)
+    trials = [
+        Simulate(model, seed=seed, path="lanes", device=device).trial(replace(load, rate_pps=rate_pps), 1e-2)  # type: ignore[arg-type]
+        for seed, rate_pps in ((1, 1.1e6), (2, 1.1e6), (1, 1.05e6))
+    ]
+    assert len(device.texts) == 3
+    assert len(set(device.texts)) == 1
+    assert len({trial.forwarded_pps for trial in trials}) == 3
+
+
+def test_a_sweep_opens_one_device_and_counts_what_the_processor_counts(graphics: Graphics) -> None:
+    command = ("sweep", str(EXAMPLES / "softirq.router.toml"), "--vary", "load=200 kpps,300 kpps", "--only", "simulate")
+    texts = [completed(*command, "--csv", "--duration", "20ms", "--device", device) for device in ("cpu", "gpu")]
+    assert texts[0].stdout == texts[1].stdout
+    assert [text.stderr.count("lanes run on") for text in texts] == [0, 1]
+    assert texts[0].returncode == 0
+
+
 class Lost:
     """A device that is lost at its second dispatch, or at once. A stand-in: no driver here can be made to fail."""
 
@@ -119,7 +154,8 @@ class Lost:
     def most_lanes(self, words: int, memory: int) -> int:
         return 7 if words and memory >= 0 else 0
 
-    def open(self, text: str, tables: bytes, sizes: Sequence[int]) -> None:
+    def open(self, text: str, tables: bytes, constants: bytes, sizes: Sequence[int]) -> None:
+        assert len(constants) % 16 == 0
         assert "f32" not in text
         assert "u64" not in text
         if self.at_once:

@@ -24,14 +24,14 @@ pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 RUN = """
-async ({text, sizes, tables, words, memory, stops, lanes}) => {
+async ({text, sizes, run, tables, words, memory, stops, lanes}) => {
   const adapter = await navigator.gpu?.requestAdapter();
   if (!adapter) return null;
   const device = await adapter.requestDevice();
   const bytes = (coded) => Uint8Array.from(atob(coded), (c) => c.charCodeAt(0));
   const [own, all, read_only] = ["uniform", "storage", "read-only-storage"];
   const kinds = [own, all, all, read_only, all, all, read_only, all];
-  const given = [null, words, memory, tables, null, null, stops, null].map((coded) => coded && bytes(coded));
+  const given = [run, words, memory, tables, null, null, stops, null].map((coded) => coded && bytes(coded));
   const buffers = kinds.map((kind, at) => {
     const size = Math.max(4, given[at] ? given[at].length : sizes[at]);
     const { UNIFORM, STORAGE, COPY_SRC, COPY_DST } = GPUBufferUsage;
@@ -90,11 +90,13 @@ class Recording:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._graphics, name)
 
-    def open(self, text: str, tables: bytes, sizes: Sequence[int]) -> None:
+    def open(self, text: str, tables: bytes, constants: bytes, sizes: Sequence[int]) -> None:
         lanes, words, memory, bins, counts = sizes
-        of_bytes = [16, 4 * words * lanes, 4 * memory * lanes, 0, 4 * bins, 4, 0, 4 * counts]
+        of_bytes = [0, 4 * words * lanes, 4 * memory * lanes, 0, 4 * bins, 4, 0, 4 * counts]
         self.given = {"text": text, "tables": tables or bytes(4), "lanes": lanes, "sizes": of_bytes}
-        self._graphics.open(text, tables, sizes)
+        # What a dispatch says of itself comes before the constants.
+        self.given["run"] = bytes(16) + constants
+        self._graphics.open(text, tables, constants, sizes)
 
     def write(self, words: bytes, memory: bytes | None, stops: bytes) -> None:
         if memory is None:

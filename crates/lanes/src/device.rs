@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use crate::program::{Program, STRETCH_BITS};
 use crate::router::Refusal;
 use crate::segments::{Cut, Segment};
-use crate::shader::{Part, Shader};
+use crate::shader::{self, Part, Shader};
 use crate::state::{BINS, Histograms, Lanes};
 use crate::tape::{self, Traced};
 
@@ -27,6 +27,8 @@ pub struct Kernel {
     pub memory: usize,
     /// Tables of the program.
     pub tables: Vec<u32>,
+    /// Constants of the program that the text asks for, by fours: routers that differ in no more have one text.
+    pub constants: Vec<u32>,
     /// Words of the histograms of a part.
     pub bins: usize,
     /// The words of the state that are counts.
@@ -130,12 +132,16 @@ impl Kernel {
             place.0 += tables.len() as u32;
         }
         tables.extend(&settle.tape.tables);
+        let mut constants = Vec::new();
+        let numbers = [&step, &settle].map(|written| shader::hand_over(&written.tape, &mut constants));
+        constants.resize(constants.len().next_multiple_of(4).max(4), 0);
         let bins = BINS as u32 + 1;
         let words = step.words.len();
         let Named { end, given_up, counts } = Named::of(program);
         let shader = Shader {
-            step: step.part('v', &lists, bins),
-            settle: settle.part('w', &lists, bins),
+            step: step.part('v', &lists, bins, &numbers[0]),
+            settle: settle.part('w', &lists, bins, &numbers[1]),
+            constants: constants.len() / 4,
             goes_on: step.goes_on.expect("a step says whether it went on"),
             end,
             counts: counts..words,
@@ -147,6 +153,7 @@ impl Kernel {
             words: words + 1,
             memory: memory as usize,
             tables,
+            constants,
             bins: HISTOGRAMS * (BINS + 1),
             counts: counts..words,
             end,
@@ -187,8 +194,8 @@ pub(crate) struct Written {
 }
 
 impl Written {
-    fn part<'a>(&'a self, letter: char, lists: &'a [(u32, u32)], bins: u32) -> Part<'a> {
-        Part { tape: &self.tape, words: &self.words, letter, lists, bins }
+    fn part<'a>(&'a self, letter: char, lists: &'a [(u32, u32)], bins: u32, numbers: &'a [usize]) -> Part<'a> {
+        Part { tape: &self.tape, words: &self.words, letter, lists, bins, numbers }
     }
 
     pub(crate) fn step(program: &Program) -> Self {

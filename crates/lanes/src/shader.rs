@@ -1,5 +1,8 @@
 //! The text of a tape in WGSL, the shading language of WebGPU.
 //!
+//! Constants that are more than a few are no part of the text, but handed to it: keys, costs, gaps. So one text, compiled once,
+//! runs all seeds, replications and rates of a router.
+//!
 //! Masks are `bool`, all else `u32`; there are no floats, so that compilers and devices agree on every bit. A lane is an
 //! invocation: its words, and its lists, lie beside those of the other lanes.
 
@@ -20,6 +23,8 @@ pub(crate) struct Shader<'a> {
     /// Which word is the instant at which a lane stops, and which are counts.
     pub end: usize,
     pub counts: std::ops::Range<usize>,
+    /// Vectors of four constants.
+    pub constants: usize,
     /// Histograms of a part.
     pub histograms: u32,
     /// Whether the device has 64-bit integers.
@@ -38,12 +43,33 @@ pub(crate) struct Part<'a> {
     pub lists: &'a [(u32, u32)],
     /// Bins of a histogram, the last for what is not counted.
     pub bins: u32,
+    /// The number of each value among the constants that are handed over, if it is one.
+    pub numbers: &'a [usize],
+}
+
+/// The least constant that is handed over: shifts and small counts belong to the text, where compilers make more of them.
+const LEAST_HANDED_OVER: u32 = 64;
+
+/// Whether a constant is handed over.
+fn is_handed_over(word: u32) -> bool {
+    (LEAST_HANDED_OVER..u32::MAX).contains(&word)
+}
+
+/// Adds the constants of a tape that are handed over; returns the number of each value among all, if it is one.
+pub(crate) fn hand_over(tape: &Tape, constants: &mut Vec<u32>) -> Vec<usize> {
+    let number = |value: &Value| match value {
+        Value::Known(word) if is_handed_over(*word) => {
+            constants.push(*word);
+            constants.len() - 1
+        }
+        _ => usize::MAX,
+    };
+    tape.values.iter().map(number).collect()
 }
 
 /// A lane has a list of stops, (end, slot, part) each: it settles at the end, writes its counts to the slot unless that is the
 /// last number, counts in the part's histograms on the way there, and goes on to the next stop.
-const BINDINGS: &str = "struct Run { lanes: u32, steps: u32, stops: u32, unused: u32 };
-@group(0) @binding(0) var<uniform> run: Run;
+const BINDINGS: &str = "@group(0) @binding(0) var<uniform> run: Run;
 @group(0) @binding(1) var<storage, read_write> words: array<u32>;
 @group(0) @binding(2) var<storage, read_write> memory: array<u32>;
 @group(0) @binding(3) var<storage, read> tables: array<u32>;
@@ -67,7 +93,11 @@ const TIMES_HIGH_64: &str = "fn times_high(a: u32, b: u32) -> u32 { return u32((
 impl Shader<'_> {
     /// The text.
     pub(crate) fn text(&self) -> String {
-        let mut text = String::from(BINDINGS);
+        let constants = self.constants;
+        let mut text = format!(
+            "struct Run {{ lanes: u32, steps: u32, stops: u32, unused: u32, known: array<vec4<u32>, {constants}> }};\n"
+        );
+        text += BINDINGS;
         text += if self.has_u64 { TIMES_HIGH_64 } else { TIMES_HIGH };
         let _ = writeln!(text, "@compute @workgroup_size({WORKGROUP})");
         text += "fn main(@builtin(global_invocation_id) id: vec3<u32>) {\n";
@@ -199,7 +229,11 @@ impl Part<'_> {
     /// What a value is called where a word is needed.
     fn word(&self, word: Traced) -> String {
         match self.tape.values[word.0 as usize] {
-            Value::Known(word) => format!("{word}u"),
+            Value::Known(known) if is_handed_over(known) => {
+                let number = self.numbers[word.0 as usize];
+                format!("run.known[{}].{}", number / 4, ["x", "y", "z", "w"][number % 4])
+            }
+            Value::Known(known) => format!("{known}u"),
             Value::State(number) => format!("s{number}"),
             Value::Each => "each".into(),
             _ if self.tape.is_mask[word.0 as usize] => format!("select(0u, 0xffffffffu, {}{})", self.letter, word.0),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use self::plain::Plain;
+use crate::device::Kernel;
 use crate::law::Law;
 use crate::router::{
     Arrivals as Pattern, Core, Interruptions, Interrupts, Kind, Link, Next, Polls, Program, RandomTime, Recording,
@@ -541,4 +542,20 @@ fn full_cores_with_constant_services_go_on_where_they_would_be() {
     }
     let varied = one_queue(1.3, 40, Law::Exponential);
     assert!(matches!(memory(&varied, 20_000_000), Memory::Forgets));
+}
+
+#[test]
+fn one_shader_runs_all_seeds_and_many_rates() {
+    let kernel = |load: f64, seed| {
+        let router = one_core(load * 1e6, Pattern::Poisson, 0.0, 49, Law::Exponential);
+        let program = Program::new(&router, seed, 0).expect("it is within what the integers hold");
+        Kernel::new(&program, false).expect("a device has a place for it")
+    };
+    let first = kernel(0.9, 1);
+    assert_ne!(first.constants, vec![0; first.constants.len()]);
+    for other in [kernel(0.9, 2), kernel(0.85, 1)] {
+        assert!(other.text == first.text, "constants alone differ");
+        assert_ne!(other.constants, first.constants);
+        assert_eq!(other.constants.len(), first.constants.len());
+    }
 }

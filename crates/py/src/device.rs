@@ -58,8 +58,9 @@ impl Device for PyDevice {
     fn open(&self, kernel: &Kernel, sizes: Sizes) -> Result<(), String> {
         let Sizes { lanes, words, memory, bins, counts } = sizes;
         self.call(|py, object| {
-            let tables = packed(py, &kernel.tables)?;
-            object.call_method1(py, "open", (&kernel.text, tables, (lanes, words, memory, bins, counts))).map(drop)
+            let (tables, constants) = (packed(py, &kernel.tables)?, packed(py, &kernel.constants)?);
+            let sizes = (lanes, words, memory, bins, counts);
+            object.call_method1(py, "open", (&kernel.text, tables, constants, sizes)).map(drop)
         })
     }
 

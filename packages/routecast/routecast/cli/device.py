@@ -12,6 +12,8 @@ from routecast.cli.console import remark
 from routecast.errors import QuantityProblem
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from routecast.evaluate.simulate import Simulate
     from routecast.load.offered import OfferedLoad
 
@@ -42,12 +44,23 @@ class GraphicsOptions:
         str | None, typer.Option("--adapter", metavar="NAME", help="--device: a part of the graphics processor's name.")
     ] = None
 
-    def check(self, path: str) -> None:
+    def check(self, path: str = "auto") -> None:
         """Refuse what does not go together."""
         if self.device in {None, RunsOn.CPU} and self.adapter is not None:
             raise QuantityProblem("", "--adapter needs --device gpu or --device auto")
         if self.device is not None and path not in {"auto", "lanes"}:
             raise QuantityProblem("", f"--device runs lanes; leave out --path {path}")
+
+    def for_many(self) -> Callable[[Simulate, OfferedLoad, float], Simulate]:
+        """Return what :meth:`on_device` does, for many trials: the device is chosen at the first, and opened once."""
+        chosen: list[Simulate] = []
+
+        def prepare(simulator: Simulate, load: OfferedLoad, duration_s: float) -> Simulate:
+            if not chosen:
+                chosen.append(self.on_device(simulator, load, duration_s))
+            return replace(simulator, path=chosen[0].path, device=chosen[0].device)
+
+        return prepare
 
     def on_device(self, simulator: Simulate, load: OfferedLoad, duration_s: float) -> Simulate:
         """Return the simulator with the device that was asked for, or found to be faster.

@@ -24,6 +24,7 @@ from routecast.cli.console import (
     remark,
     write_figure,
 )
+from routecast.cli.device import GraphicsOptions
 from routecast.cli.options import AsCsv, AsJson, FigureFile, NoiseOption, RenameOption, grouped, ratio_option
 from routecast.errors import QuantityProblem
 
@@ -48,6 +49,7 @@ class _Question:
     series: str | None
     rename: tuple[str, ...]
     over: frozenset[str]
+    where: GraphicsOptions
 
 
 _DIMENSIONS = ("cores", "clock", "host")
@@ -175,6 +177,7 @@ def size(
     wanted: TargetOptions,
     hosts: HostOptions,
     table: TableOptions,
+    where: GraphicsOptions,
     figure: FigureFile = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE.html", help="Write the answer as a page.", dir_okay=False)
@@ -191,7 +194,7 @@ def size(
     refuse_two_forms(as_csv=as_csv, as_json=as_json)
     check_figure_file(figure)
     check_output_file(out, "--out")
-    question = _question(file, wanted, hosts, table)
+    question = _question(file, wanted, hosts, table, where)
     hosts.refuse_contradictions(file)
     sizings = _sizings(file, hosts, question)
     if figure is not None and len(sizings) > 1:
@@ -221,7 +224,9 @@ def size(
         raise typer.Exit(1)
 
 
-def _question(file: Path | None, wanted: TargetOptions, hosts: HostOptions, table: TableOptions) -> _Question:
+def _question(
+    file: Path | None, wanted: TargetOptions, hosts: HostOptions, table: TableOptions, where: GraphicsOptions
+) -> _Question:
     from routecast.calibration.fitted import MAX_CORES
     from routecast.evaluate.targets import parse_targets
     from routecast.quantity import parse_ratio
@@ -233,6 +238,9 @@ def _question(file: Path | None, wanted: TargetOptions, hosts: HostOptions, tabl
         raise QuantityProblem(wanted.latency or "", "--latency bounds the latency: give the loss with --loss")
     confidence_ratio = parse_ratio(wanted.confidence)
     is_router = file is not None and file.suffix == ".toml"
+    where.check()
+    if where.device is not None and file is not None and not is_router:
+        raise QuantityProblem(str(file), "--device is of router files and functions: a table is not simulated")
     return _Question(
         target=Target.parse(wanted.target, wanted.frames, confidence_ratio=confidence_ratio, loss_ratio=wanted.loss),
         counts=parse_counts(wanted.cores, most=MAX_CORES),
@@ -241,6 +249,7 @@ def _question(file: Path | None, wanted: TargetOptions, hosts: HostOptions, tabl
         series=table.series,
         rename=tuple(table.rename or ()),
         over=_free_dimensions(hosts.over, is_router=is_router, is_function=file is None),
+        where=where,
     )
 
 
@@ -368,6 +377,7 @@ def _size_file(file: Path, question: _Question) -> tuple[Sizing, ...]:
                 str(file), f"{file} states no P-states to choose a clock from: leave out --over clock"
             )
         variants = {f"{name} at {format_frequency(clock)}": at_clock(routers, pool, clock) for clock in clocks}
+    prepare = question.where.for_many()
     with progress_bar("size") as progress:
         return tuple(
             size_router(
@@ -376,6 +386,7 @@ def _size_file(file: Path, question: _Question) -> tuple[Sizing, ...]:
                 counts=question.counts,
                 name=variant,
                 bounds=question.bounds,
+                prepare=prepare,
                 on_progress=progress,
             )
             for variant, router in variants.items()
@@ -401,6 +412,7 @@ def _size_function(name: str, hosts: Sequence[str], question: _Question) -> Iter
         raise QuantityProblem(
             "", "say the host with --on, a name of `hardware list`, or probe this one: hardware probe"
         )
+    prepare = question.where.for_many()
     for host in hosts or [HOST]:
         hardware = read_hardware(host)
         counts = [count for count in question.counts if count <= hardware.cpu.cores]
@@ -414,6 +426,7 @@ def _size_function(name: str, hosts: Sequence[str], question: _Question) -> Iter
                 name=f"{function.name} on {hardware.name}",
                 bounds=question.bounds,
                 notes=("the costs are estimated from elementary operations, nothing of this router was measured",),
+                prepare=prepare,
                 on_progress=progress,
             )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from dataclasses import fields, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +21,7 @@ from routecast.cli.console import (
     refuse_two_forms,
     remark,
 )
+from routecast.cli.device import GraphicsOptions
 from routecast.cli.options import AsCsv, AsJson, ModelLoadOptions, RouterFile, Seed, frames_option, grouped
 from routecast.errors import FileProblem, Problem, QuantityProblem
 
@@ -31,6 +33,11 @@ if TYPE_CHECKING:
     from routecast.router.model import RouterModel
 
 __all__ = ["sweep"]
+
+
+class _Only(StrEnum):
+    SIMULATE = "simulate"
+
 
 _PLACEHOLDER_RATE = "1 pps"
 """The rate of the load has no effect where the sweep searches for the greatest rates."""
@@ -56,6 +63,10 @@ def sweep(
             "--duration", metavar="TIME", help="--simulate: simulated time; 20 ms, or what the transient needs."
         ),
     ] = None,
+    only: Annotated[
+        _Only | None, typer.Option("--only", help="--simulate: leave the closed form out, where points are many.")
+    ] = None,
+    where: GraphicsOptions,
     seed: Seed = 1,
     as_csv: AsCsv = False,
     as_json: AsJson = False,
@@ -76,8 +87,12 @@ def sweep(
     from routecast.quantity.toml_file import parse_toml
 
     refuse_two_forms(as_csv=as_csv, as_json=as_json)
-    if duration is not None and not simulate:
+    if duration is not None and not simulate and only is None:
         raise QuantityProblem(duration, "--duration is the time that is simulated: give --simulate too")
+    where.check()
+    simulates = simulate or only is not None
+    if where.device is not None and not simulates:
+        raise QuantityProblem("", "--device says where trials are simulated: give --simulate too")
     check_output_file(out, "--out", ".html")
     document = parse_toml(read_text(file, kind="router file"), str(file))
     varied = parse_varied(vary or (), document, subject=str(file))
@@ -98,14 +113,23 @@ def sweep(
             frames=frames_option(load.frame),
             has_load=has_load,
             keeps_flows=load.flows is not None or load.random_flows or "flows" in keys,
-            simulates=simulate,
+            simulates=simulates,
+            solves=only is None,
+            prepare=where.for_many(),
             duration_s=parse_duration_s(duration) if duration else None,
             seed=seed,
             on_progress=progress,
         )
     _print(answer, as_csv=as_csv, as_json=as_json)
     if out is not None:
-        options = {"--duration": duration, "--seed": seed if seed != 1 else None, "--simulate": simulate or None}
+        options = {
+            "--duration": duration,
+            "--seed": seed if seed != 1 else None,
+            "--simulate": simulate or None,
+            "--only": only,
+            "--device": where.device,
+            "--adapter": where.adapter,
+        }
         _write(answer, out, command=_command(file, vary or (), load, options))
 
 

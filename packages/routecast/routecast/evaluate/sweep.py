@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_POINTS",
+    "SIMULATED_S",
+    "Prepare",
     "Routers",
     "Settings",
     "Sweep",
@@ -50,6 +52,7 @@ __all__ = [
     "SweepPoint",
     "even_flows",
     "is_crafted",
+    "ordinary",
     "parse_varied",
     "sweep",
     "trial_past_transient",
@@ -61,6 +64,11 @@ MAX_POINTS = 10_000
 Settings = Mapping[str, Plain]
 """One combination: the value of each varied key."""
 
+SIMULATED_S = 0.02
+"""The router's time of a first trial, if nothing else is asked for."""
+Prepare = Callable[["Simulate", "OfferedLoad", float], "Simulate"]
+"""Makes the simulator that runs a trial of a load, for seconds of the router's time, from the ordinary one."""
+
 _UNKNOWN = math.nan
 _LOAD_KEYS = ("frame", "load", "flows")
 """Keys that change the load; all others are fields of the router file."""
@@ -68,9 +76,13 @@ _ALIASES = {"frames": "frame", "load.frames": "frame", "load.rate": "load", "loa
 _MAX_FLOWS = 1_000_000
 _HASH_VALUES = 128
 """Number of hash values of crafted flows (:meth:`~routecast.load.flows.FlowSet.crafted`)."""
-_SIMULATED_S = 0.02
 _MAX_TRIES = 4
 _LENGTHENING = 4.0
+
+
+def ordinary(simulator: Simulate, _load: OfferedLoad, _duration_s: float) -> Simulate:
+    """Return the simulator as it is: what runs a trial unless something else is asked for."""
+    return simulator
 
 
 @value
@@ -116,6 +128,7 @@ class Sweep:
     points: tuple[SweepPoint, ...] = field("Each combination; the last key varies fastest")
     has_load: bool = field("Whether a load is given; without a load the sweep finds the greatest rates")
     is_simulated: bool
+    is_solved: bool = field("Whether the closed form was asked", default=True)
     notes: tuple[str, ...] = field("Notes on all points", default=())
 
     def rows(self) -> list[dict[str, object]]:
@@ -281,8 +294,10 @@ def sweep(
     has_load: bool = False,
     keeps_flows: bool = False,
     simulates: bool = False,
+    solves: bool = True,
     duration_s: float | None = None,
     seed: int = 1,
+    prepare: Prepare = ordinary,
     on_progress: Progress = lambda done, total, now: None,
 ) -> Sweep:
     """Evaluate a router at every combination of the varied keys.
@@ -309,10 +324,14 @@ def sweep(
         cores: as many as fill cores and ports evenly.
     simulates : bool
         Whether to simulate too: the load, or line rate on every port.
+    solves : bool
+        Whether to ask the closed form; what it would say stays unknown otherwise.
     duration_s : float or None
         Simulated time; None for 20 ms, or as long as the transient needs.
     seed : int
         Seed of the simulations.
+    prepare : callable
+        Makes the simulator that runs a point, from the ordinary one, the load, and seconds of the router's time.
     on_progress : callable
         Called with the number of finished points, the number of all points, and the settings of the current point.
 
@@ -337,9 +356,11 @@ def sweep(
         if flows_follow and is_crafted(load, len(model.ports)):
             load = replace(load, flows=even_flows(int(settings["cores"]), len(model.ports)))
             has_followed = True
-        point = _solved(settings, model, load, has_load=has_load)
+        point = SweepPoint(settings=settings, flows=len(load.flows.flows))
+        if solves:
+            point = _solved(point, model, load, has_load=has_load)
         if simulates:
-            point = _simulated(point, model, load, has_load=has_load, duration_s=duration_s, seed=seed)
+            point = _simulated(point, model, load, has_load=has_load, duration_s=duration_s, seed=seed, prepare=prepare)
         points.append(point)
     if all(point.problem and point.bottleneck is None and point.simulated is None for point in points):
         raise RoutecastError(
@@ -351,6 +372,7 @@ def sweep(
         points=tuple(points),
         has_load=has_load,
         is_simulated=simulates,
+        is_solved=solves,
         notes=tuple(_notes(points, has_load=has_load, simulates=simulates, has_followed=has_followed)),
     )
 
@@ -405,8 +427,7 @@ def even_flows(cores: int, ports: int) -> FlowSet:
     return FlowSet.crafted(fewest if fewest <= _HASH_VALUES else cores, ports=ports)
 
 
-def _solved(settings: Settings, model: RouterModel, load: OfferedLoad, *, has_load: bool) -> SweepPoint:
-    point = SweepPoint(settings=settings, flows=len(load.flows.flows))
+def _solved(point: SweepPoint, model: RouterModel, load: OfferedLoad, *, has_load: bool) -> SweepPoint:
     try:
         if has_load:
             trial = Solve(model=model).trial(load, 1.0)
@@ -431,14 +452,22 @@ def _solved(settings: Settings, model: RouterModel, load: OfferedLoad, *, has_lo
 
 
 def _simulated(
-    point: SweepPoint, model: RouterModel, load: OfferedLoad, *, has_load: bool, duration_s: float | None, seed: int
+    point: SweepPoint,
+    model: RouterModel,
+    load: OfferedLoad,
+    *,
+    has_load: bool,
+    duration_s: float | None,
+    seed: int,
+    prepare: Prepare,
 ) -> SweepPoint:
     from routecast.evaluate.simulate import Simulate
 
     try:
         if not has_load:
             load = load.at(intended_of(flow_graph(model, load), load, overload=True))
-        trial = trial_past_transient(Simulate(model, seed=seed), load, duration_s)
+        simulator = prepare(Simulate(model, seed=seed), load, duration_s or SIMULATED_S)
+        trial = trial_past_transient(simulator, load, duration_s)
     except EnvironmentProblem:
         raise
     except RoutecastError as problem:
@@ -451,7 +480,7 @@ def trial_past_transient(simulator: Simulate, load: OfferedLoad, duration_s: flo
     """Simulate for the given time; for None, until the transient ends and the mean latency has an interval."""
     if load.arrivals.trace is not None:
         return simulator.trial(load, duration_s or load.arrivals.trace.length_s)
-    tried_s = duration_s or _SIMULATED_S
+    tried_s = duration_s or SIMULATED_S
     for _ in range(_MAX_TRIES if duration_s is None else 0):
         try:
             trial = simulator.trial(load, tried_s)

@@ -42,10 +42,11 @@ def sweep_table(sweep: Sweep, *, has_reasons: bool = False) -> Table:
         sweep.points,
         *(Column(name, getter=partial(_setting, name)) for name in names),
         counts_flows and Column("flows", getter=lambda point: str(point.flows)),
-        *(_trial_columns(sweep, lambda point: point.trial) if sweep.has_load else _rate_columns()),
+        *(_solved_columns(sweep) if sweep.is_solved else ()),
         *simulated,
-        Column.text("What limits", lambda point: _limits(point.bottleneck)),
+        sweep.is_solved and Column.text("What limits", lambda point: _limits(point.bottleneck)),
         has_reasons
+        and sweep.is_solved
         and Column.text("Because", lambda point: point.bottleneck.reason if point.bottleneck else None, wrap=True),
         sweep.is_simulated
         and Column.text(
@@ -65,6 +66,10 @@ def _assumed_arrivals(sweep: Sweep) -> Iterator[str]:
         yield from (
             trial.arrivals for trial in (point.trial, point.simulated) if trial and isinstance(_latency(trial), float)
         )
+
+
+def _solved_columns(sweep: Sweep) -> Iterator[Column[SweepPoint]]:
+    return _trial_columns(sweep, lambda point: point.trial) if sweep.has_load else _rate_columns()
 
 
 def _rate_columns() -> Iterator[Column[SweepPoint]]:
@@ -173,8 +178,10 @@ def sweep_figure(sweep: Sweep) -> Figure:
     scale, rate_unit = prefixed(rates, "pps")
     marks: list[Mark] = []
     first = "forwarded" if sweep.has_load else "overloads nothing"
-    has_lossless = not sweep.has_load and any(
-        not point.lossless_pps >= point.overloads_nothing_pps * (1.0 - _SAME) for point in drawn_points
+    has_lossless = (
+        sweep.is_solved
+        and not sweep.has_load
+        and any(not point.lossless_pps >= point.overloads_nothing_pps * (1.0 - _SAME) for point in drawn_points)
     )
     colours = palette(min(len(curves), _MAX_CURVES), ordered=len(curves) > 2)
     for (name, points), colour in zip(curves.items(), colours, strict=False):
@@ -186,7 +193,8 @@ def sweep_figure(sweep: Sweep) -> Figure:
             return tuple(x for x, _ in known), tuple(y for _, y in known)
 
         x, y = coordinates(rate_of)
-        marks.append(Line(name=name or first, x=x, y=y, colour=colour))
+        if sweep.is_solved:
+            marks.append(Line(name=name or first, x=x, y=y, colour=colour))
         if has_lossless:
             x, y = coordinates(lambda point: point.lossless_pps)
             if x:
@@ -216,7 +224,7 @@ def sweep_figure(sweep: Sweep) -> Figure:
 
 
 def _caption(sweep: Sweep, first: str, curves: int, *, has_maximum: bool, has_lossless: bool) -> list[str]:
-    sentences = [f"Lines: {first}, by closed form."]
+    sentences = [f"Lines: {first}, by closed form."] if sweep.is_solved else []
     if has_lossless:
         sentences.append("Points: no loss is known up to there; above, queues may overflow by chance.")
     if has_maximum:

@@ -11,7 +11,7 @@ from typing import Any
 from routecast.calibration.counts import Count, cores, evaluated_counts
 from routecast.errors import FileProblem, FitProblem, ModelProblem, Problem, RoutecastError
 from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
-from routecast.evaluate.sweep import even_flows, trial_past_transient
+from routecast.evaluate.sweep import SIMULATED_S, Prepare, even_flows, ordinary, trial_past_transient
 from routecast.evaluate.targets import Target as Bound
 from routecast.evaluate.trial import Trial
 from routecast.function.estimate import estimate
@@ -96,6 +96,7 @@ def size_router(
     name: str = "",
     bounds: Sequence[Bound] = (),
     notes: Sequence[str] = (),
+    prepare: Prepare = ordinary,
     on_progress: Progress = lambda done, total, now: None,
 ) -> Sizing:
     """Return the least number of cores that meets a target, by the closed form and then by the simulator.
@@ -117,6 +118,8 @@ def size_router(
         Bounds on the latency.
     notes : sequence of str
         Remarks on the description, for the reader.
+    prepare : callable
+        Makes the simulator of a trial, as of :func:`routecast.evaluate.sweep.sweep`.
     on_progress : callable
 
     Raises
@@ -142,7 +145,7 @@ def size_router(
         raise RoutecastError(f"no number of cores makes a valid router; the first error: {skipped[0]}")
     sufficient = [count for count in evaluated if is_enough(count)]
     least, trial_notes = _confirmed(
-        sufficient, lambda count: router_of(count.cores), target, bounds, on_progress=on_progress
+        sufficient, lambda count: router_of(count.cores), target, bounds, prepare=prepare, on_progress=on_progress
     )
     if skipped:
         trial_notes = [*trial_notes, f"{len(skipped)} counts make no valid router; the first error: {skipped[0]}"]
@@ -192,6 +195,7 @@ def _confirmed(
     target: Target,
     bounds: Sequence[Bound],
     *,
+    prepare: Prepare = ordinary,
     on_progress: Progress = lambda done, total, now: None,
 ) -> tuple[Count | None, list[str]]:
     """Return the first number of cores that the simulator confirms, and notes on the simulated trials."""
@@ -202,7 +206,8 @@ def _confirmed(
         on_progress(done, min(len(sufficient), _MAX_SIMULATED), f"simulating {count.cores} cores")
         model, default = router_of(count)
         try:
-            trial = trial_past_transient(Simulate(model), _load(model, default, count.cores, target), None)
+            load = _load(model, default, count.cores, target)
+            trial = trial_past_transient(prepare(Simulate(model), load, SIMULATED_S), load, None)
         except RoutecastError as problem:
             is_known = count.known_loss_ratio <= target.loss_ratio
             known = "the closed form knows of no more loss" if is_known else "their loss is not known"

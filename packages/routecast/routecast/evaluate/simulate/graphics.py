@@ -32,6 +32,8 @@ _WORKGROUP = 64
 _BINDINGS = ("uniform", *("storage",) * 2, "read-only-storage", *("storage",) * 2, "read-only-storage", "storage")
 """Run, words, rings, tables, histograms, lanes under way, stops, counts: as in ``crates/lanes/src/shader.rs``."""
 _RUN, _WORDS, _MEMORY, _TABLES, _HISTOGRAMS, _GOING, _STOPS, _COUNTS = range(len(_BINDINGS))
+_RUN_BYTES = 16
+"""What a dispatch says of itself, before the constants of the kernel."""
 _DISPATCH_S = 0.25
 _FIRST_STEPS = 256
 _KEPT_KERNELS = 8
@@ -216,15 +218,25 @@ class Graphics:
         most = min(self.adapter.most_buffer_bytes, _RING_BYTES)
         return max(1, min(most // (4 * max(words, memory, 1)), 65_535 * _WORKGROUP))
 
-    def open(self, text: str, tables: bytes, sizes: Sequence[int]) -> None:
-        """Get ready: a kernel, its tables; lanes, words of state, of rings, of histograms, and of counts."""
+    def open(self, text: str, tables: bytes, constants: bytes, sizes: Sequence[int]) -> None:
+        """Get ready: a kernel, its tables, its constants; lanes, words of state, of rings, of histograms, of counts."""
         self._close()
         self._steps = _FIRST_STEPS
         self._lanes, words, memory, self._bins, counts = sizes
         self._kernel = self._pipeline(text)
         self._tables = tables or bytes(4)
-        self._sizes = [16, 4 * words * self._lanes, 4 * memory * self._lanes, 0, 4 * self._bins, 4, 0, 4 * counts]
+        self._sizes = [
+            _RUN_BYTES + len(constants),
+            4 * words * self._lanes,
+            4 * memory * self._lanes,
+            0,
+            4 * self._bins,
+            4,
+            0,
+            4 * counts,
+        ]
         self._buffers = [self._buffer(number, max(size, 4)) for number, size in enumerate(self._sizes)]
+        self._device.queue.write_buffer(self._buffers[_RUN], _RUN_BYTES, constants)
         self._sums: NDArray[np.uint64] | None = None
 
     def _close(self) -> None:
