@@ -15,6 +15,7 @@ from in_process import completed
 from routecast.errors import ModelProblem
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.simulate.graphics import Graphics, GraphicsProblem, adapters, open_graphics
+from routecast.evaluate.simulate.precision import simulate_precisely
 from routecast.evaluate.trial import Trial
 from routecast.load import Arrivals, OfferedLoad
 from routecast.router import RouterModel, ServiceCost, station
@@ -164,7 +165,7 @@ class Lost:
     def write(self, words: bytes, memory: bytes | None, stops: bytes) -> None:
         self.words = words
 
-    def step(self) -> int:
+    def step(self) -> tuple[int, int]:
         raise RuntimeError("the device is lost")
 
 
@@ -172,6 +173,16 @@ class Lost:
 def test_what_a_lost_device_had_to_do_is_done_by_the_processor(at_once: bool) -> None:
     trial = assert_same(*queue(), Lost(at_once=at_once), 2e4, is_lost=True)
     assert any("(in part or whole by the processor, since the device is lost)" in note for note in trial.notes)
+
+
+def test_a_precision_says_where_a_device_was_given_up() -> None:
+    model, load = queue()
+    simulate = Simulate(model, path="lanes", device=Lost(at_once=True))  # type: ignore[arg-type]
+    result = simulate_precisely(simulate, load, (), at_most_s=1.0)
+    assert any(
+        "parts of the trajectory were run by the processor, in part or whole, since the device is lost" in note
+        for note in result.notes
+    )
 
 
 def test_a_device_runs_no_other_path() -> None:

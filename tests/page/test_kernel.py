@@ -61,7 +61,7 @@ async ({text, sizes, run, tables, words, memory, stops, lanes}) => {
   const count = given[6].length / (12 * lanes);
   for (let going = 1; going > 0;) {
     device.queue.writeBuffer(buffers[0], 0, new Uint32Array([lanes, 4096, count, 0]));
-    device.queue.writeBuffer(buffers[5], 0, new Uint32Array([0]));
+    device.queue.writeBuffer(buffers[5], 0, new Uint32Array([0, 0]));
     const encoder = device.createCommandEncoder();
     const pass = encoder.beginComputePass();
     pass.setPipeline(pipeline);
@@ -92,7 +92,7 @@ class Recording:
 
     def open(self, text: str, tables: bytes, constants: bytes, sizes: Sequence[int]) -> None:
         lanes, words, memory, bins, counts = sizes
-        of_bytes = [0, 4 * words * lanes, 4 * memory * lanes, 0, 4 * bins, 4, 0, 4 * counts]
+        of_bytes = [0, 4 * words * lanes, 4 * memory * lanes, 0, 4 * bins, 8, 0, 4 * counts]
         self.given = {"text": text, "tables": tables or bytes(4), "lanes": lanes, "sizes": of_bytes}
         # What a dispatch says of itself comes before the constants.
         self.given["run"] = bytes(16) + constants

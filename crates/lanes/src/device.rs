@@ -4,13 +4,14 @@
 //! is kept on the device from window to window; what was counted is read where a window ends, and the rings only where a
 //! segment begins or ends, for the proof of its seam.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use crate::program::{Program, STRETCH_BITS};
 use crate::router::Refusal;
 use crate::segments::{Cut, Segment};
 use crate::shader::{self, Part, Shader};
-use crate::state::{BINS, Histograms, Lanes};
+use crate::state::Lanes;
+use crate::tally::{BINS, Histograms};
 use crate::tape::{self, Traced};
 
 /// Histograms of each part: latencies and waits.
@@ -32,7 +33,7 @@ pub struct Kernel {
     /// Words of the histograms of a part.
     pub bins: usize,
     /// The words of the state that are counts.
-    counts: std::ops::Range<usize>,
+    counts: Range<usize>,
     /// The word of the state that is the instant at which a lane stops, and that of lanes that are given up.
     end: usize,
     given_up: usize,
@@ -51,6 +52,15 @@ pub struct Sizes {
     pub bins: usize,
     /// Words of counts, all together.
     pub counts: usize,
+}
+
+/// How far lanes are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Going {
+    /// Lanes that are not at their last stops yet.
+    pub lanes: u32,
+    /// Stops that are before them, all together.
+    pub stops: u32,
 }
 
 /// What runs kernels.
@@ -78,12 +88,12 @@ pub trait Device: Sync {
     ///
     /// The device is lost.
     fn write(&self, words: &[u32], memory: Option<&[u32]>, stops: &[u32]) -> Result<(), String>;
-    /// Takes all lanes towards their last stops, for half a second at most; returns how many are not there yet.
+    /// Takes all lanes towards their last stops, for half a second at most; returns how far they are.
     ///
     /// # Errors
     ///
     /// The device is lost.
-    fn step(&self) -> Result<u32, String>;
+    fn step(&self) -> Result<Going, String>;
     /// Reads all words of state and of rings.
     ///
     /// # Errors
@@ -303,7 +313,11 @@ impl<'a> DeviceLanes<'a> {
             lanes.store(lane, true);
         }
         let warm_up = |(&start, span): (&u64, &(usize, usize))| stops(start, cut.windows[span.0], NO_SLOT, parts);
-        lanes.go(starts.iter().zip(spans).map(warm_up).collect(), true, 0.0)?;
+        let ticks = |from: u64, to: u64| to.saturating_sub(from) as f64;
+        let warm: f64 = starts.iter().zip(spans).map(|(&start, span)| ticks(start, cut.windows[span.0])).sum();
+        let counted: f64 = spans.iter().map(|span| ticks(cut.windows[span.0], cut.windows[span.1])).sum();
+        let warmed_up = warm / (warm + counted);
+        lanes.go(starts.iter().zip(spans).map(warm_up).collect(), true, 0.0..warmed_up)?;
         let mut segments = Vec::with_capacity(spans.len());
         for lane in 0..spans.len() {
             lanes.load(lane);
@@ -317,7 +331,7 @@ impl<'a> DeviceLanes<'a> {
             };
             (span.0..span.1).flat_map(stop).collect()
         };
-        lanes.go(spans.iter().map(windows).collect(), false, 0.5)?;
+        lanes.go(spans.iter().map(windows).collect(), false, warmed_up..1.0)?;
         let mut counted = vec![0; sizes.counts];
         device.read_counts(&mut counted)?;
         for (lane, (span, segment)) in spans.iter().zip(&mut segments).enumerate() {
@@ -338,8 +352,8 @@ impl<'a> DeviceLanes<'a> {
         Ok((segments, parts.collect()))
     }
 
-    /// Takes lanes through their stops.
-    fn go(&mut self, mut of_lanes: Vec<Vec<Stop3>>, is_new: bool, done: f64) -> Result<(), Stop> {
+    /// Takes lanes through their stops; `done` is the finished share before and after.
+    fn go(&mut self, mut of_lanes: Vec<Vec<Stop3>>, is_new: bool, done: Range<f64>) -> Result<(), Stop> {
         let Job { device, kernel, report } = self.job;
         let longest = of_lanes.iter().map(Vec::len).max().unwrap_or(0);
         // A lane with fewer stops than others begins later in the list.
@@ -354,9 +368,11 @@ impl<'a> DeviceLanes<'a> {
             }
         }
         device.write(&self.words, is_new.then_some(self.memory.as_slice()), &list)?;
-        let mut going = if longest == 0 { 0 } else { self.count as u32 };
-        while going > 0 {
-            if report(done + 0.5 * (1.0 - f64::from(going) / self.count as f64)).is_break() {
+        let stops = (longest * self.count) as f64;
+        let mut going = Going { lanes: if longest == 0 { 0 } else { self.count as u32 }, stops: stops as u32 };
+        while going.lanes > 0 {
+            let share = 1.0 - f64::from(going.stops) / stops;
+            if report(done.start + (done.end - done.start) * share.max(0.0)).is_break() {
                 return Err(Stop::Interrupted);
             }
             going = device.step()?;

@@ -8,6 +8,7 @@
 
 pub mod device;
 pub mod draw;
+pub mod kept;
 pub mod law;
 mod pace;
 mod program;
@@ -16,6 +17,7 @@ pub mod segments;
 mod shader;
 pub mod state;
 mod step;
+pub mod tally;
 mod tape;
 mod team;
 pub mod vectors;

@@ -16,9 +16,11 @@ use std::ops::ControlFlow;
 use rayon::prelude::*;
 
 use crate::device::{Device, DeviceLanes, Job, Kernel, Stop};
+use crate::kept::State;
 use crate::program::{Program, STRETCH_BITS, TICK_BITS};
 use crate::router::Refusal;
-use crate::state::{Histograms, Lanes, State, Tally};
+use crate::state::Lanes;
+use crate::tally::{Histograms, Tally};
 use crate::vectors::{Run, Vectors};
 
 /// How a trajectory is cut.

@@ -129,7 +129,7 @@ impl Shader<'_> {
             let _ = writeln!(text, "  words[{word}u * run.lanes + lane] = s{word};");
         }
         let _ = writeln!(text, "  words[{count}u * run.lanes + lane] = stop;");
-        text += "  if (stop < run.stops) { atomicAdd(&going[0], 1u); }\n}\n";
+        text += "  if (stop < run.stops) {\n    atomicAdd(&going[0], 1u);\n    atomicAdd(&going[1], run.stops - stop);\n  }\n}\n";
         text
     }
 }

@@ -9,7 +9,8 @@ use crate::program::{
     COARSE_BITS, EVEN_CELL_BITS, FINE_BITS, InterruptionProgram, NO_NEXT, NUMBER_BITS, PollProgram, Program, Ring,
     SourceProgram, TICK_BITS, TimeProgram,
 };
-use crate::state::{BINS, CoreLanes, Lanes, SourceLanes, bin, phase};
+use crate::state::{CoreLanes, Lanes, SourceLanes, phase};
+use crate::tally::{BINS, bin};
 use crate::words::{Word, WordExt};
 
 const NONE: u32 = 0x7fff_ffff;

@@ -11,9 +11,10 @@
 //! which their services began, whatever server they are at, so that servers have no names: two trajectories that serve the
 //! same frames are the same. Of services that end in one tick, the one that began first ends first.
 
+use crate::kept::ServedState;
 use crate::program::{Program, Ring};
 use crate::router::{Core, Refusal, Router};
-use crate::state::{Lanes, ServedState};
+use crate::state::Lanes;
 use crate::step::{Event, Served, Station};
 use crate::words::{Word, WordExt};
 

@@ -10,13 +10,14 @@ use proptest::prelude::*;
 
 use self::plain::Plain;
 use crate::device::Kernel;
+use crate::kept::State;
 use crate::law::Law;
 use crate::router::{
     Arrivals as Pattern, Core, Interruptions, Interrupts, Kind, Link, Next, Polls, Program, RandomTime, Recording,
     Router, Sleep, Source,
 };
 use crate::segments::{Cut, Memory, Outcome, memory, run};
-use crate::state::{Histograms, State, Tally};
+use crate::tally::{Histograms, Tally};
 use crate::vectors::Vectors;
 
 fn plain(program: &Program, cut: &Cut) -> (Vec<Tally>, Histograms, State) {

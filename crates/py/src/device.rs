@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use routecast_sim::device::{Device, Kernel, Sizes};
+use routecast_sim::device::{Device, Going, Kernel, Sizes};
 
 /// An object of Python with the methods of [`Device`]; an exception is what the device says.
 pub(crate) struct PyDevice {
@@ -71,8 +71,9 @@ impl Device for PyDevice {
         })
     }
 
-    fn step(&self) -> Result<u32, String> {
-        self.call(|py, object| object.call_method0(py, "step")?.extract(py))
+    fn step(&self) -> Result<Going, String> {
+        let (lanes, stops) = self.call(|py, object| object.call_method0(py, "step")?.extract(py))?;
+        Ok(Going { lanes, stops })
     }
 
     fn read(&self, words: &mut [u32], memory: &mut [u32]) -> Result<(), String> {

@@ -38,7 +38,7 @@ pub enum SimError {
         why: &'static str,
     },
     /// Lanes were asked for, but the model is not of their kind.
-    #[error("it cannot be simulated in lanes ({why}); leave the path \"lanes\" or the device out")]
+    #[error("it cannot be simulated in lanes ({why}); use the path \"auto\" and no device")]
     NotInLanes {
         /// Why not.
         why: String,

@@ -14,10 +14,10 @@ use std::cell::OnceCell;
 use std::ops::ControlFlow;
 
 use routecast_lanes::device::Device;
+use routecast_lanes::kept::State;
 use routecast_lanes::law::Law;
 use routecast_lanes::router::{Core, Kind, Link, Polls, Program, Router, Source};
 use routecast_lanes::segments::{Cut, Memory, Turns};
-use routecast_lanes::state::State;
 use routecast_lanes::vectors::Vectors;
 
 use self::arrivals::{Dealt, Share, Ways, arrivals_of, order_of};

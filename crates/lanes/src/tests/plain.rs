@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 
 use crate::draw::{exponential, scaled, threefry};
+use crate::kept::{CoreState, LinkState, ServedState, SourceState, State};
 use crate::pace::{Bursts, FAR, Pace, Rest};
 use crate::program::{NO_DEALER, NO_LINK, NO_NEXT, NUMBER_BITS, Program, TICK_BITS, TimeProgram};
-use crate::state::{CoreState, Histograms, LinkState, ServedState, SourceState, State, Tally, bin};
+use crate::tally::{Histograms, Tally, bin};
 
 /// A frame and when it came.
 #[derive(Clone, Copy)]

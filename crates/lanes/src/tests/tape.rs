@@ -2,7 +2,8 @@
 
 use crate::device::Written;
 use crate::program::Program;
-use crate::state::{BINS, Lanes};
+use crate::state::Lanes;
+use crate::tally::BINS;
 use crate::tape::{Statement, Traced, Value};
 use crate::words::Word as _;
 

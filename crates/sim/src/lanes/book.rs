@@ -1,6 +1,6 @@
 //! What lanes counted as the ledger of a trial.
 
-use routecast_lanes::state::{Histograms, Tally, bounds};
+use routecast_lanes::tally::{Histograms, Tally, bounds};
 
 use super::{MINIS_PER_SEGMENT, Model};
 use crate::histogram::{Sparse, slot};

@@ -6,7 +6,7 @@ use super::model::Route;
 
 /// A state that a trial in lanes goes on from.
 #[cfg(feature = "lanes")]
-pub type KeptState = routecast_lanes::state::State;
+pub type KeptState = routecast_lanes::kept::State;
 /// There is none without lanes.
 #[cfg(not(feature = "lanes"))]
 pub type KeptState = ();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -83,11 +84,14 @@ def day(
     series = of_day.day(profile, frame_bytes=offered.frames.mean_bytes)
     each_s = None if each is None else parse_duration_s(each)
     where.check("lanes")
-    steps, is_whole = _steps(model, offered, series, each_s=each_s, keep=keep, seed=seed, where=where)
+    given_up: Counter[str] = Counter()
+    steps, is_whole = _steps(
+        model, offered, series, each_s=each_s, keep=keep, seed=seed, where=where, given_up=given_up
+    )
     if not steps:
         remark("Interrupted: no step was finished.")
         raise KeyboardInterrupt
-    result = simulated_day(model, offered, series, steps, each_s=each_s)
+    result = simulated_day(model, offered, series, steps, each_s=each_s, given_up=given_up)
     if figure is not None:
         write_figure(day_figure(result), figure)
     if out is not None:
@@ -129,8 +133,9 @@ def _steps(
     keep: Path | None,
     seed: int,
     where: GraphicsOptions,
+    given_up: Counter[str],
 ) -> tuple[list[DayStep], bool]:
-    """Return the finished steps of a day, and whether they are all."""
+    """Return the finished steps of a day, and whether they are all; count why a device was given up."""
     from routecast.evaluate.simulate import Simulate
     from routecast.plan.day.simulated import day_load, day_steps
 
@@ -145,7 +150,9 @@ def _steps(
         step_s = each_s or series.step_s
         simulate = where.on_device(Simulate(model, seed=seed, on_progress=on_share), load, step_s)
         try:
-            for step in day_steps(simulate, load, series, each_s=each_s, kept=keep):
+            for step in day_steps(
+                simulate, load, series, each_s=each_s, kept=keep, on_given_up=lambda why: given_up.update([why])
+            ):
                 steps.append(step)
         except KeyboardInterrupt:
             return steps, False

@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from routecast.errors import ModelProblem, Problem, RoutecastError
 from routecast.evaluate.plain import plain
 from routecast.evaluate.simulate import Simulate
-from routecast.evaluate.simulate.parts import Part, trial_in_parts
+from routecast.evaluate.simulate.parts import Part, given_up_notes, trial_in_parts
 from routecast.evaluate.simulate.scenario import scenario_of
 from routecast.evaluate.trial import Moment
 from routecast.load.offered import OfferedLoad, RateStep
@@ -157,6 +158,7 @@ def day_steps(
     *,
     each_s: float | None = None,
     kept: Path | None = None,
+    on_given_up: Callable[[str], None] = lambda why: None,
 ) -> Iterator[DayStep]:
     """Simulate a day step by step; yield each step when it is done.
 
@@ -173,6 +175,8 @@ def day_steps(
     kept : Path or None
         File that holds the finished steps and the state after them, for a day that goes on after an interruption. It is
         written whole after each step; steps that it already has are yielded at once.
+    on_given_up : callable
+        Called with a reason for which a graphics processor did not run a step, or not all of it.
 
     Raises
     ------
@@ -188,6 +192,8 @@ def day_steps(
         return
     steps = list(done)
     for part in trial_in_parts(replace(simulate, over_time=True), load, borders_s[len(done) :], begin=state):
+        for why in part.given_up:
+            on_given_up(why)
         steps.append(_step(part, series.step_s, len(steps)))
         if kept is not None:
             _keep(kept, key, steps, part.end)
@@ -195,9 +201,18 @@ def day_steps(
 
 
 def simulated_day(
-    model: RouterModel, load: OfferedLoad, series: TrafficSeries, steps: Sequence[DayStep], *, each_s: float | None
+    model: RouterModel,
+    load: OfferedLoad,
+    series: TrafficSeries,
+    steps: Sequence[DayStep],
+    *,
+    each_s: float | None,
+    given_up: Mapping[str, int] = MappingProxyType({}),
 ) -> SimulatedDay:
-    """Return finished steps as a day, with notes on what they are."""
+    """Return finished steps as a day, with notes on what they are.
+
+    ``given_up``: for how many steps a reason was given why a graphics processor did not run them, or not all of them.
+    """
     day = SimulatedDay(router=model.name, profile=series.source, step_count=len(series.l2_bps), steps=tuple(steps))
     seams, proved = day.seams
     cut = f"{proved:,} of {seams:,} seams proved" if seams else "each step in one stretch, without a seam"
@@ -210,6 +225,7 @@ def simulated_day(
             f"of each step of {series.step_s:g} s, {each_s:g} s are simulated, one after the other: what is rarer, or "
             "takes longer to build up, is not seen"
         )
+    notes += given_up_notes(given_up, len(steps), "steps")
     if len(steps) < day.step_count:
         notes.append(f"{len(steps)} of {day.step_count} steps are simulated: figures are theirs alone")
     if steps and math.isnan(steps[0].power_w):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,31 @@ def offered() -> OfferedLoad:
 def day(kept: Path | None = None, seed: int = 1) -> list[Any]:
     load = day_load(offered(), series(), each_s=EACH_S)
     return list(day_steps(Simulate(core(), seed=seed), load, series(), each_s=EACH_S, kept=kept))
+
+
+class Lost:
+    """A graphics processor that is lost at once. A stand-in: no driver can be made to fail."""
+
+    has_u64 = False
+
+    def most_lanes(self, words: int, memory: int) -> int:
+        return 7 if words and memory >= 0 else 0
+
+    def open(self, *_: Any) -> None:
+        raise RuntimeError("the device is lost")
+
+
+def test_a_day_says_where_a_device_was_given_up() -> None:
+    load = day_load(offered(), series(), each_s=EACH_S)
+    simulate = Simulate(core(), seed=1, device=Lost())  # type: ignore[arg-type]
+    given_up: Counter[str] = Counter()
+    steps = list(day_steps(simulate, load, series(), each_s=EACH_S, on_given_up=lambda why: given_up.update([why])))
+    # A device runs more stretches side by side, and counts the same frames.
+    plainly, given = ([plain(replace(step, seams=0, proved=0)) for step in of] for of in (day(), steps))
+    assert given == plainly
+    result = simulated_day(core(), load, series(), steps, each_s=EACH_S, given_up=given_up)
+    note = "4 of 4 steps were run by the processor, in part or whole, since the device is lost"
+    assert note in result.notes
 
 
 def loss_of_mm1k(load: float) -> float:

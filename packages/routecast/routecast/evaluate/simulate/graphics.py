@@ -34,6 +34,7 @@ _BINDINGS = ("uniform", *("storage",) * 2, "read-only-storage", *("storage",) * 
 _RUN, _WORDS, _MEMORY, _TABLES, _HISTOGRAMS, _GOING, _STOPS, _COUNTS = range(len(_BINDINGS))
 _RUN_BYTES = 16
 """What a dispatch says of itself, before the constants of the kernel."""
+_GOING_BYTES = 8
 _DISPATCH_S = 0.25
 _FIRST_STEPS = 256
 _KEPT_KERNELS = 8
@@ -231,7 +232,7 @@ class Graphics:
             4 * memory * self._lanes,
             0,
             4 * self._bins,
-            4,
+            _GOING_BYTES,
             0,
             4 * counts,
         ]
@@ -291,11 +292,11 @@ class Graphics:
         """Return the counts of all slots."""
         return self._read(_COUNTS)
 
-    def step(self) -> int:
-        """Take all lanes towards their last stops, in a bounded time; return how many are not there yet."""
+    def step(self) -> tuple[int, int]:
+        """Take all lanes towards their last stops, in a bounded time; return lanes not there yet, and their stops."""
         began_s = time.perf_counter()
         self._dispatch()
-        going = int.from_bytes(self._read(_GOING), "little")
+        going, stops = np.frombuffer(self._read(_GOING), dtype=np.uint32).tolist()
         took_s = time.perf_counter() - began_s
         # No bin gets more than 2^32 frames before it is emptied.
         most = max(1, min(_MOST_STEPS, (1 << 31) // self._lanes))
@@ -304,7 +305,7 @@ class Graphics:
         elif took_s > _DISPATCH_S:
             self._steps = max(self._steps // 2, 1)
         self._flush()
-        return going
+        return going, stops
 
     def take_bins(self) -> bytes:
         """Return the histograms as sums of 64 bits, and start again from zero."""
@@ -323,7 +324,7 @@ class Graphics:
         run = b"".join(word.to_bytes(4, "little") for word in (self._lanes, self._steps, self._stops, 0))
         queue = self._device.queue
         queue.write_buffer(self._buffers[_RUN], 0, run)
-        queue.write_buffer(self._buffers[_GOING], 0, bytes(4))
+        queue.write_buffer(self._buffers[_GOING], 0, bytes(_GOING_BYTES))
         encoder = self._device.create_command_encoder()
         work = encoder.begin_compute_pass()
         work.set_pipeline(self._kernel)

@@ -11,7 +11,7 @@ data, so that a long trial is resumed where it was interrupted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -21,7 +21,7 @@ from routecast.evaluate.simulate._simulator import Simulate, trial_of
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
 
-__all__ = ["Part", "trial_in_parts"]
+__all__ = ["Part", "given_up_notes", "trial_in_parts"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,8 @@ class Part:
 
     ``from_s``, ``to_s``: its borders, s since the trial began; ``trial``: its figures, as of a trial that begins with
     the frames that the last part left in the router; ``proved`` of ``seams`` between the segments that ran side by side
-    are proved; ``end``: the state at the end, plain data.
+    are proved; ``end``: the state at the end, plain data; ``given_up``: why a graphics processor that was to run it did
+    not, or not all of it.
     """
 
     from_s: float
@@ -39,6 +40,7 @@ class Part:
     seams: int
     proved: int
     end: dict[str, Any]
+    given_up: tuple[str, ...] = ()
 
 
 def trial_in_parts(
@@ -78,4 +80,21 @@ def trial_in_parts(
             seams=lanes["seams"],
             proved=lanes["proved_at_once"] + lanes["repaired"],
             end=state,
+            given_up=tuple(sorted(set(lanes["given_up"]))),
         )
+
+
+def given_up_notes(given_up: Mapping[str, int], count: int, parts: str) -> Iterator[str]:
+    """Yield a note for each reason for which a graphics processor was given up.
+
+    Parameters
+    ----------
+    given_up : mapping
+        How many parts a reason was given for.
+    count : int
+        Parts in all.
+    parts : str
+        What they are called.
+    """
+    for why, times in given_up.items():
+        yield f"{times:,} of {count:,} {parts} were run by the processor, in part or whole, since {why}"

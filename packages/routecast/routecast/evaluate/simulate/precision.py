@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, pairwise
@@ -28,7 +29,7 @@ from typing import Any, Final
 
 from routecast.errors import ModelProblem, Problem, QuantityProblem, TransientProblem
 from routecast.evaluate.simulate._simulator import Simulate
-from routecast.evaluate.simulate.parts import trial_in_parts
+from routecast.evaluate.simulate.parts import given_up_notes, trial_in_parts
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
 from routecast.quantity import format_duration, format_ratio, parse_duration_s
@@ -296,7 +297,11 @@ def simulate_precisely(
         is_reached=is_reached,
         was_interrupted=was_interrupted,
         left_s=0.0 if is_reached else left_s,
-        notes=tuple(source.notes + list(_notes(batches, estimates))),
+        notes=(
+            *source.notes,
+            *given_up_notes(source.given_up, source.parts, "parts of the trajectory"),
+            *_notes(batches, estimates),
+        ),
     )
 
 
@@ -309,6 +314,8 @@ class _Source:
         self.notes: list[str] = []
         self.at_s = 0.0
         self.state: dict[str, Any] | None = None
+        self.parts = 0
+        self.given_up: Counter[str] = Counter()
         self.seeds = count(simulate.seed)
         self.is_in_lanes = simulate.path in {"auto", "lanes"} and not simulate.events
         finest = [
@@ -361,6 +368,8 @@ class _Source:
         borders_s = (self.at_s, self.at_s + length_s)
         (part,) = trial_in_parts(self.simulate, self.load, borders_s, begin=self.state)
         self.at_s, self.state = part.to_s, part.end
+        self.parts += 1
+        self.given_up.update(part.given_up)
         return part.trial
 
     def next(self, joined: int) -> _Batch:
