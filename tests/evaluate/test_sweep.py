@@ -13,6 +13,7 @@ from routecast.errors import RoutecastError
 from routecast.evaluate import Solve, lossless_pps
 from routecast.evaluate.solve.without_loss import throughput_of
 from routecast.evaluate.sweep import Settings, Sweep, parse_varied, sweep
+from routecast.evaluate.sweep_views import sweep_page, sweep_table
 from routecast.load import Flow, FlowSet, FrameMix, OfferedLoad
 from routecast.load.arrivals import Arrivals
 from routecast.load.offered import line_rate_pps
@@ -20,6 +21,7 @@ from routecast.quantity import parse_rate_pps
 from routecast.quantity.value_list import parse_values
 from routecast.router.files import build_router
 from routecast.router.model import RouterModel
+from routecast.show.page import render_page
 
 LINEAR: Mapping[str, Any] = {
     "builder": "multicore",
@@ -103,6 +105,16 @@ def test_the_simulator_agrees_with_the_closed_form() -> None:
     for point in swept("cores=1..3", simulates=True).points:
         assert point.simulated is not None
         assert point.simulated.forwarded_pps == pytest.approx(point.maximum_pps, rel=2e-3)
+
+
+def test_without_the_closed_form_pages_and_tables_say_what_was_simulated() -> None:
+    answer = swept("cores=1,2", simulates=True, solves=False, duration_s=0.02)
+    both = swept("cores=1,2", simulates=True, duration_s=0.02)
+    assert [point.simulated for point in answer.points] == [point.simulated for point in both.points]
+    text = render_page(sweep_page(answer, command="routecast sweep"))
+    assert "forwarded, simulated with line rate offered to every port." in text
+    assert "What limits, of 2 points: not known" not in text
+    assert "not known" not in repr(sweep_table(answer).rows)
 
 
 def test_what_the_closed_form_does_not_know_stays_unknown() -> None:

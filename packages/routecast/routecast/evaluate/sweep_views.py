@@ -271,7 +271,7 @@ def sweep_page(sweep: Sweep, *, command: str) -> Page:
         question=f"How does the rate depend on {keys}, and what limits?",
         answer=f"{_NOT_KNOWN.capitalize()}."
         if math.isnan(highest)
-        else f"From {format_pps(lowest)} to {format_pps(highest)}{'' if sweep.has_load else ' overload nothing'}.",
+        else f"From {format_pps(lowest)} to {format_pps(highest)}{_of_rates(sweep)}.",
         sections=(
             Section.of(
                 "rates",
@@ -286,14 +286,28 @@ def sweep_page(sweep: Sweep, *, command: str) -> Page:
     )
 
 
+def _of_rates(sweep: Sweep) -> str:
+    """Return what the rates of :func:`_ends` are."""
+    if not sweep.is_solved:
+        return " forwarded, simulated" + ("" if sweep.has_load else " with line rate offered to every port")
+    return "" if sweep.has_load else " overload nothing"
+
+
 def _ends(sweep: Sweep) -> tuple[float, float]:
-    rates = [_forwarded(point.trial) if sweep.has_load else point.overloads_nothing_pps for point in sweep.points]
+    if sweep.is_solved:
+        rates = [_forwarded(point.trial) if sweep.has_load else point.overloads_nothing_pps for point in sweep.points]
+    else:
+        rates = [_forwarded(point.simulated) for point in sweep.points]
     known = [rate for rate in rates if math.isfinite(rate)]
     return (min(known), max(known)) if known else (math.nan, math.nan)
 
 
 def _describe_limits(sweep: Sweep) -> str:
     """Return a sentence on the number of points that each resource limits."""
-    names = [_limits(point.bottleneck) for point in sweep.points]
+    limits = [
+        point.bottleneck if sweep.is_solved else point.simulated and point.simulated.bottleneck
+        for point in sweep.points
+    ]
+    names = [_limits(limit) for limit in limits]
     counts = sorted(((names.count(name), name) for name in dict.fromkeys(names)), key=lambda pair: -pair[0])
     return f"What limits, of {len(names)} points: {', '.join(f'{name} {count}' for count, name in counts[:5])}."
