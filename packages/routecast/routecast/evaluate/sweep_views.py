@@ -305,7 +305,7 @@ def _ends(sweep: Sweep) -> tuple[float, float]:
 def _describe_limits(sweep: Sweep) -> str:
     """Return a sentence on the number of points that each resource limits."""
     limits = [
-        point.bottleneck if sweep.is_solved else point.simulated and point.simulated.bottleneck
+        point.bottleneck if sweep.is_solved else point.simulated.bottleneck if point.simulated else None
         for point in sweep.points
     ]
     names = [_limits(limit) for limit in limits]
