@@ -260,6 +260,11 @@ class SelfTimedCounts:
     forwarded_frames: int = field("Over all ports; the other received frames were dropped")
 
     @property
+    def has_forwarded(self) -> bool:
+        """Whether the device had its core and forwarded frames, so that a rate can be told."""
+        return self.forwarded_frames > 0 and self.busy_s > 0.0
+
+    @property
     def forwarded_pps(self) -> float:
         """Frames forwarded per second of the core, over all ports."""
         return self.forwarded_frames / self.busy_s
