@@ -1,5 +1,5 @@
-//! Packets per CPU second on the benchmark workloads W1, W3, W6 and W8:
-//! `cargo run --release --example speed -- W1 10000000`.
+//! Packets per CPU second on the benchmark workloads W1 (also with links behind the cores), W3, W6 and W8:
+//! `cargo run --release --example speed -- W1 10000000`, `W1-links`.
 //!
 //! W8: seven blocks of a network processor, each with an engine of 8 threads, five phases of work and four memory waits.
 //!
@@ -8,7 +8,7 @@
 #[path = "../tests/all/scenarios/mod.rs"]
 mod scenarios;
 
-use routecast_sim::scenario::{Activation, Model, Policy, Route, Scenario, Target, Task, Variation};
+use routecast_sim::scenario::{Activation, Model, Policy, Route, RouteKind, Scenario, Target, Task, Variation};
 use scenarios::{US, on, poisson, pool, port, seconds, task, to};
 
 /// CPU time of this thread in seconds: the machine may be busy with other things.
@@ -68,6 +68,19 @@ fn w8(frames: f64, share: f64) -> Scenario {
     }
 }
 
+/// W1 with the links behind the cores: flows of one port leave by the other.
+fn w1_with_links(frames: f64) -> Scenario {
+    let mut scenario = scenarios::w1(frames);
+    for core in &mut scenario.model.tasks[1..] {
+        core.route =
+            Route { kind: RouteKind::Egress, to: vec![Target::Port(0), Target::Port(1)], ..core.route.clone() };
+    }
+    for (number, flow) in scenario.load.flows.iter_mut().enumerate() {
+        flow.egress = usize::from(number < 50);
+    }
+    scenario
+}
+
 fn next_of(task: usize) -> Route {
     to(Target::Task(task))
 }
@@ -77,6 +90,7 @@ fn main() {
     let workload = arguments.next().unwrap_or_else(|| "W1".into());
     let frames: f64 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1e7);
     let mut scenario = match &workload[..2] {
+        "W1" if workload.ends_with("-links") => w1_with_links(frames),
         "W1" => scenarios::w1(frames),
         "W8" => w8(frames, 0.8),
         "W6" => w6(frames, if workload.ends_with("-overload") { 2.0 } else { 0.5 }),

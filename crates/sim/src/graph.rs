@@ -5,7 +5,7 @@
 
 use crate::activities;
 use crate::error::SimError;
-use crate::planes::{Group, Plane, Planes, servers};
+use crate::planes::{Group, Plane, Planes};
 use crate::random::mix;
 use crate::scenario::{Event, Route, RouteKind, Scenario, Target};
 use crate::windows::{check_ways, most_frames};
@@ -267,17 +267,6 @@ impl Graph {
     #[must_use]
     pub fn first_of(&self, flow: u32) -> Option<u32> {
         Some(self.inward[flow as usize]).filter(|&node| node != DYNAMIC)
-    }
-
-    /// The first node of each flow, where all of these are task units of one server, fed by sources alone, behind which frames
-    /// leave the router.
-    #[must_use]
-    pub fn columns(&self, scenario: &Scenario) -> Option<Vec<u32>> {
-        let is_one = |&node: &u32| {
-            let n = node as usize;
-            n < self.tasks && self.direct[n] && matches!(self.onward[n], Next::Fixed(EXIT)) && servers(scenario, n) == 1
-        };
-        self.inward.iter().all(is_one).then(|| self.inward.clone())
     }
 
     /// The node where a frame that comes in first waits or is served.

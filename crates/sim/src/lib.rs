@@ -52,6 +52,7 @@ mod activities;
 mod by_flow;
 mod calendar;
 mod check;
+mod columns;
 mod engine;
 mod error;
 mod frame;

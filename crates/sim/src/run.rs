@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
+use crate::columns::Columns;
 use crate::engine::{Delivery, Engine};
 use crate::error::SimError;
 use crate::frame::{Frame, Hops};
@@ -17,8 +18,8 @@ use crate::manager::{Managers, Message};
 use crate::outcome::LanesOutcome;
 use crate::planes::Plane;
 use crate::scenario::{Path, Scenario};
-use crate::source::{Arrival, Source};
-use crate::station::{Done, Passage, Servers, Sink, Station};
+use crate::source::{Arrival, Source, in_order};
+use crate::station::{Passage, Servers, Sink, Station};
 
 const BLOCKS_PER_REPORT: u64 = 64;
 
@@ -128,15 +129,13 @@ pub fn run(scenario: &Scenario, report: &(dyn Fn(f64) -> ControlFlow<()> + Sync)
             recursive.then(|| (Station::of_node(scenario, node), Servers::new(crate::planes::servers(scenario, node))))
         })
         .collect();
-    let doors = if ledger.keeps_details() { None } else { graph.columns(scenario) };
+    let columns = if ledger.keeps_details() { None } else { Columns::new(scenario, &graph) };
     let stage = |plane| graph.order.iter().copied().filter(|&n| graph.planes[n as usize] == plane).collect();
     let (prefix, suffix): (Vec<u32>, Vec<u32>) = (stage(Plane::Prefix), stage(Plane::Suffix));
     let mut pipeline = Pipeline {
         sources: (0..scenario.load.sources.len()).map(|i| Source::new(scenario, i)).collect(),
         block: Vec::new(),
-        doors,
-        columns: vec![Vec::new(); nodes],
-        done: Box::default(),
+        columns,
         pending: (0..nodes).map(|_| Pending::default()).collect(),
         inbox: Vec::new(),
         stations,
@@ -188,11 +187,8 @@ struct Pipeline {
     sources: Vec<Source>,
     /// The present block of arrivals.
     block: Vec<Arrival>,
-    /// By flow: the node whose column its frames go to, where all do.
-    doors: Option<Vec<u32>>,
-    /// By node: frames that only have to wait for one server before they leave.
-    columns: Vec<Vec<Arrival>>,
-    done: Box<Done>,
+    /// Where all frames meet single servers.
+    columns: Option<Columns>,
     pending: Vec<Pending>,
     /// Frames on their way into the events.
     inbox: Vec<Delivery>,
@@ -215,8 +211,8 @@ impl Pipeline {
         for (number, source) in self.sources.iter_mut().enumerate() {
             self.ledger.offer(number, source.take_until(bound));
         }
-        if let Some(doors) = &self.doors {
-            fill_columns(&self.sources, &mut self.block, doors, &mut self.columns);
+        if let Some(columns) = &mut self.columns {
+            columns.fill(&self.sources, &mut self.block);
             return bound;
         }
         let Self { graph, pending, inbox, ledger, next_seq: seq, .. } = self;
@@ -229,12 +225,9 @@ impl Pipeline {
     /// Runs one recursive stage up to the bound.
     fn advance(&mut self, node: u32, bound: u64) {
         let n = node as usize;
-        if !self.columns[n].is_empty() {
-            let (station, servers) = self.stations[n].as_mut().expect("recursive nodes have a station");
-            let Self { scratch: Scratch { beyond, .. }, done, ledger, columns, .. } = self;
-            let refused = station.pass_column(servers, &columns[n], done, ledger, beyond);
-            columns[n].clear();
-            ledger.drop_all(n, &refused);
+        if let Some(columns) = &mut self.columns {
+            let station = self.stations[n].as_mut().expect("recursive nodes have a station");
+            columns.advance(node, station, bound, &mut self.ledger, &mut self.scratch.beyond);
             self.book_beyond(n);
             return;
         }
@@ -310,7 +303,7 @@ impl Pipeline {
         }
         let inside = self.engine.iter().flat_map(Engine::in_flight);
         let before = self.inbox.iter().map(|(frame, _)| frame);
-        let mut in_flight = self.ledger.late;
+        let mut in_flight = self.ledger.late + self.columns.as_ref().map_or(0, Columns::in_flight);
         for frame in self.pending.iter().flat_map(Pending::frames).chain(before).chain(inside) {
             in_flight += 1;
             self.ledger.by_flow.iter_mut().for_each(|by_flow| by_flow.keep(frame));
@@ -392,41 +385,6 @@ impl Sink for Onward<'_> {
     fn take(&mut self, frame: &Frame, start: u64, done: u64) {
         let next = self.graph.onward(self.node, frame.flow, frame.seq);
         route(self.graph, self.pending, self.inbox, self.ledger, frame.passed(start, done), next);
-    }
-}
-
-/// Puts the frames that were taken from sources into columns. A function of its own, because then all it needs has a
-/// register.
-#[inline(never)]
-fn fill_columns(sources: &[Source], block: &mut Vec<Arrival>, doors: &[u32], columns: &mut [Vec<Arrival>]) {
-    in_order(sources, block, |frame| columns[doors[frame.flow as usize] as usize].push(*frame));
-}
-
-/// Calls a closure for each of the frames that were taken from sources, in order; of equals the first source's come first.
-#[inline]
-fn in_order(sources: &[Source], block: &mut Vec<Arrival>, mut enter: impl FnMut(&Arrival)) {
-    if let [first, second] = sources {
-        let (mut first, mut second) = (first.taken(), second.taken());
-        while let (Some((a, rest_a)), Some((b, rest_b))) = (first.split_first(), second.split_first()) {
-            if a.at <= b.at {
-                enter(a);
-                first = rest_a;
-            } else {
-                enter(b);
-                second = rest_b;
-            }
-        }
-        first.iter().chain(second).for_each(enter);
-    } else if let [only] = sources {
-        only.taken().iter().for_each(enter);
-    } else {
-        block.clear();
-        for source in sources {
-            block.extend_from_slice(source.taken());
-        }
-        // Stable, so of frames at one instant the first port's comes first; fast, because it merges sorted runs.
-        block.sort_by_key(|arrival| arrival.at);
-        block.iter().for_each(enter);
     }
 }
 

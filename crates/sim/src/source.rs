@@ -28,6 +28,8 @@ pub struct Source {
     from: usize,
     head: usize,
     exhausted: bool,
+    /// Room for instants that are worked out together.
+    instants: Box<[u64; BUFFER]>,
 }
 
 /// A frame as it comes off the wire.
@@ -39,6 +41,34 @@ pub struct Arrival {
     pub bytes: u32,
     /// Flow.
     pub flow: u32,
+}
+
+/// Calls a closure for each of the frames that were taken from sources, in order; of equals the first source's come first.
+#[inline]
+pub fn in_order(sources: &[Source], block: &mut Vec<Arrival>, mut enter: impl FnMut(&Arrival)) {
+    if let [first, second] = sources {
+        let (mut first, mut second) = (first.taken(), second.taken());
+        while let (Some((a, rest_a)), Some((b, rest_b))) = (first.split_first(), second.split_first()) {
+            if a.at <= b.at {
+                enter(a);
+                first = rest_a;
+            } else {
+                enter(b);
+                second = rest_b;
+            }
+        }
+        first.iter().chain(second).for_each(enter);
+    } else if let [only] = sources {
+        only.taken().iter().for_each(enter);
+    } else {
+        block.clear();
+        for source in sources {
+            block.extend_from_slice(source.taken());
+        }
+        // Stable, so of frames at one instant the first port's comes first; fast, because it merges sorted runs.
+        block.sort_by_key(|arrival| arrival.at);
+        block.iter().for_each(enter);
+    }
 }
 
 #[derive(Debug)]
@@ -82,6 +112,7 @@ impl Source {
             from: 0,
             head: 0,
             exhausted: false,
+            instants: Box::new([0; BUFFER]),
         };
         source.refill();
         source
@@ -159,13 +190,13 @@ impl Source {
         let frames = left.min((BUFFER - self.buffer.len()) as u64);
         let mut place = *count;
         let last = place + frames;
+        let instants = &mut self.instants[..frames as usize];
+        even_instants(place, phase, period, self.end, instants);
+        let mut instants = instants.iter();
         // Through the list of flows as often as it takes: then a frame costs little more than its instant.
         while place < last {
             let flows = &list[*next..list.len().min(*next + (last - place) as usize)];
-            self.buffer.extend(flows.iter().zip(place..).map(|(&flow, n)| {
-                // Through i64, which is one instruction where u64 is a dozen; a trial is far shorter than 2^63 ps.
-                Arrival { at: ((n as i64 as f64 + phase) * period) as i64 as u64, bytes, flow }
-            }));
+            self.buffer.extend(flows.iter().zip(instants.by_ref()).map(|(&flow, &at)| Arrival { at, bytes, flow }));
             place += flows.len() as u64;
             *next = if *next + flows.len() == list.len() { 0 } else { *next + flows.len() };
         }
@@ -177,6 +208,29 @@ impl Source {
         }
         self.exhausted = left == frames;
         true
+    }
+}
+
+/// Instants of even gaps from frame number `first` on, whole picoseconds, none of them past `end_ps`.
+///
+/// A product, not a sum, keeps the long-run rate exact. Numbers are made whole by adding 2^52, whose last binary place is 1:
+/// unlike a conversion, that works on several numbers at once. What is too large for it is converted.
+fn even_instants(first: u64, phase: f64, period_ps: f64, end_ps: f64, instants_ps: &mut [u64]) {
+    const TWO_52: f64 = 4_503_599_627_370_496.0;
+    let base = first as f64;
+    let small = end_ps + period_ps < TWO_52 && first < 1 << 52;
+    for (n, instant_ps) in (0_u32..).zip(instants_ps.iter_mut()) {
+        let exact_ps = (base + f64::from(n as i32) + phase) * period_ps;
+        let raised = exact_ps + TWO_52;
+        // Rounded to the nearest; what was rounded up is one too many.
+        let nearest = raised.to_bits() - TWO_52.to_bits();
+        *instant_ps = nearest - u64::from(raised - TWO_52 > exact_ps);
+    }
+    if !small {
+        for (n, instant_ps) in (first..).zip(instants_ps) {
+            // Through i64, which is one instruction where u64 is a dozen; a trial is far shorter than 2^63 ps.
+            *instant_ps = ((n as i64 as f64 + phase) * period_ps) as i64 as u64;
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::random::stream;
 use crate::scenario::Scenario;
 use crate::service::Service;
 
-pub use column::{Done, Refused};
+pub use column::{AT_ONCE, Bounds, Coming, Done, Keep, Leaving, Passing, Refused, Stays};
 
 /// Identical servers, by the instant at which each is free again.
 #[derive(Debug)]

@@ -213,6 +213,46 @@ fn rss(
     scenario
 }
 
+/// Sends what the cores have served on: to links, or to two units and then to links.
+fn go_on(scenario: &mut Scenario, queue: usize, middle_us: Option<f64>, variation: Variation) {
+    let (ports, cores) = (scenario.model.ports.len(), scenario.model.tasks.len());
+    let out = || Route {
+        kind: RouteKind::Egress,
+        to: (0..ports).map(Target::Port).collect(),
+        weights: vec![],
+        indirection: vec![],
+    };
+    for port in &mut scenario.model.ports {
+        (port.link_bps, port.tx_ring) = (1e9, queue.max(1));
+    }
+    for (number, flow) in scenario.load.flows.iter_mut().enumerate() {
+        flow.egress = number / 7 % ports;
+    }
+    let route = match middle_us {
+        None => out(),
+        Some(us) => {
+            for _ in 0..2 {
+                scenario.model.tasks.push(Task { queue, ..task(us * US, variation, queue, out()) });
+            }
+            Route { kind: RouteKind::PerFlow, to: vec![Target::Task(cores), Target::Task(cores + 1)], ..out() }
+        }
+    };
+    for core in &mut scenario.model.tasks[1..cores] {
+        core.route = route.clone();
+    }
+}
+
+fn agrees_with_frames_one_by_one(mut scenario: Scenario) -> Result<(), TestCaseError> {
+    scenario.run.path = Path::Recursion;
+    let columns = simulate(&scenario, &go).expect("the scenario is valid");
+    scenario.run.per_flow = true;
+    let mut kept = simulate(&scenario, &go).expect("the scenario is valid");
+    prop_assert!(columns.flows.is_empty() && !kept.flows.is_empty());
+    kept.flows.clear();
+    prop_assert_eq!(format!("{columns:?}"), format!("{kept:?}"));
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
@@ -227,13 +267,48 @@ proptest! {
         frames in prop::sample::select(vec![50.0, 3e3, 1e5]),
         even in any::<bool>(),
     ) {
+        agrees_with_frames_one_by_one(rss(ports, variation, &sizes, queue, load, frames, even))?;
+    }
+
+    #[test]
+    fn frames_go_from_column_to_column_as_one_by_one(
+        ports in 1_usize..4,
+        variation in prop::sample::select(vec![Variation::Deterministic, Variation::Exponential]),
+        sizes in prop::sample::select(vec![vec![64], vec![64, 594, 1518]]),
+        queue in prop::sample::select(vec![0_usize, 1, 7, 512]),
+        // At these loads many frames come, and are done, at one instant.
+        load in prop::sample::select(vec![0.4, 0.5, 0.8, 0.937, 1.0, 1.6]),
+        frames in prop::sample::select(vec![50.0, 3e3, 3e4]),
+        even in any::<bool>(),
+        middle_us in prop::sample::select(vec![None, Some(0.0), Some(0.25), Some(0.5), Some(0.7)]),
+        // Of works that differ so widely, one in twenty takes no time at all.
+        middle in prop::sample::select(vec![Variation::Deterministic, Variation::Lognormal { scv: 1e6 }]),
+    ) {
         let mut scenario = rss(ports, variation, &sizes, queue, load, frames, even);
-        scenario.run.path = Path::Recursion;
-        let columns = simulate(&scenario, &go).expect("the scenario is valid");
-        scenario.run.per_flow = true;
-        let mut kept = simulate(&scenario, &go).expect("the scenario is valid");
-        prop_assert!(columns.flows.is_empty() && !kept.flows.is_empty());
-        kept.flows.clear();
-        prop_assert_eq!(format!("{columns:?}"), format!("{kept:?}"));
+        for source in &mut scenario.load.sources {
+            if let Process::Cbr { phase } = &mut source.process {
+                *phase = 0.0;
+            }
+        }
+        go_on(&mut scenario, queue, middle_us, middle);
+        agrees_with_frames_one_by_one(scenario)?;
+    }
+}
+
+/// Eighty cores at one link: more than are merged at once.
+#[test]
+fn a_link_behind_very_many_cores_sends_what_it_sends_frame_by_frame() {
+    for cores in [3, 17, 64, 80] {
+        let mut scenario = rss(2, Variation::Exponential, &[64], 7, 0.9, 2e4, false);
+        scenario.model.tasks.truncate(1);
+        scenario.model.tasks[0].route.to = (1..=cores).map(Target::Task).collect();
+        scenario.model.pools = vec![pool(cores, Policy::Fifo)];
+        for core in 0..cores {
+            let mut unit = on(task(US, Variation::Exponential, 7, exit()), 0);
+            unit.pin = vec![core];
+            scenario.model.tasks.push(unit);
+        }
+        go_on(&mut scenario, 512, None, Variation::Deterministic);
+        agrees_with_frames_one_by_one(scenario).expect("both ways give the same");
     }
 }
