@@ -163,6 +163,36 @@ def test_a_router_file_needs_its_target_over_the_rate_of_a_core_and_the_simulato
     assert lossy["least"]["cores"] == 5  # 4.4 Mpps have to be forwarded
 
 
+def test_a_loss_that_is_rarer_than_simulated_frames_tell_is_not_confirmed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short = ROUTER + 'queue = "32 frames"\n[load]\nrate = "1 Mpps"\n'
+    drawn, even = tmp_path / "drawn.router.toml", tmp_path / "even.router.toml"
+    drawn.write_text(short + 'arrivals = { kind = "poisson" }\n')
+    even.write_text(short)
+
+    def answered(path: Path, loss: str) -> tuple[dict[str, object], str, str]:
+        assert run(["size", str(path), "--target", "3.15 Mpps", "--loss", loss, "--cores", "5..6", "--json"]) == 0
+        (series,) = json.loads(capsys.readouterr().out)["series"]
+        return series["least"], series["answer"], " ".join(series["remarks"])
+
+    # Five queues of 32 frames at 63 % load: a loss of about 1e-12 (M/D/1/33), which the frames of seconds do not tell.
+    least, answer, remarks = answered(drawn, "1e-9")
+    assert least["cores"] == 5
+    assert int(str(least["frames_simulated"])) > 1_000_000
+    assert "none is lost, and how rare losses are is not known" in answer
+    assert "does not refute 5 cores" in remarks
+    # Nothing is drawn: what a trial shows holds for ever.
+    least, answer, remarks = answered(even, "1e-9")
+    assert (least["cores"], least["frames_simulated"]) == (5, 0)
+    assert "not known" not in answer
+    assert "confirms 5 cores" in remarks
+    # A frame in a thousand is more than what the closed form leaves open.
+    least, answer, remarks = answered(drawn, "1e-3")
+    assert (least["cores"], least["frames_simulated"]) == (5, 0)
+    assert "confirms 5 cores" in remarks
+
+
 @pytest.mark.parametrize(("arrivals", "least"), [("cbr", 6), ("on_off", None)])
 def test_what_cannot_be_simulated_is_an_answer_only_if_the_closed_form_knows_its_loss(
     arrivals: str,

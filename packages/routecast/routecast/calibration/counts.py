@@ -25,7 +25,8 @@ class Count:
     ``power_w`` the power, both at the target, and NaN if unknown. ``probability`` counts ceilings that no row shows
     (:mod:`routecast.calibration.ceilings`); ``probability_if_cores_limit`` is that without them.
     ``known_loss_ratio`` is the greatest loss at the target that is possible as far as is known: of a closed form, or of
-    the simulator where it was asked; NaN if unknown.
+    the simulator where it was asked; NaN if unknown. ``frames_simulated``: frames that the simulator offered where
+    the closed form does not know of the loss and they do not tell it either, mostly because none was lost; else 0.
     """
 
     cores: int
@@ -39,6 +40,7 @@ class Count:
     power_w: float = math.nan
     probability_if_cores_limit: float | None = None
     known_loss_ratio: float = math.nan
+    frames_simulated: int = 0
 
     @property
     def chance(self) -> float:

@@ -18,7 +18,7 @@ from routecast.evaluate.points import Point
 from routecast.evaluate.targets import Target as Bound
 from routecast.load.frames import FrameMix
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, IntendedRate
-from routecast.quantity import format_duration
+from routecast.quantity import format_duration, format_ratio
 from routecast.quantity.schema import field, value
 
 if TYPE_CHECKING:
@@ -115,6 +115,16 @@ class LatencyAnswer:
             "latency_reason": self.reason or None,
             "service_s": plain(self.service_s),
         }
+
+
+def _unknown_loss(count: Count) -> str:
+    """Say what simulated frames show of a loss that neither they nor the closed form tell."""
+    if not count.frames_simulated:
+        return ""
+    if count.known_loss_ratio > 0.0:
+        lost = format_ratio(count.known_loss_ratio)
+        return f"; of {count.frames_simulated:.2g} simulated frames {lost} are lost, too few for an interval"
+    return f"; of {count.frames_simulated:.2g} simulated frames none is lost, and how rare losses are is not known"
 
 
 def _busy(cores_count: int) -> str:
@@ -250,8 +260,8 @@ class Sizing:
         return (
             f"{cores(least.cores)} for {goal}: there {least.rate_pps / 1e6:.4g} Mpps "
             f"{'can be forwarded' if target.loss_ratio else 'overload nothing'}, headroom "
-            f"{self.headroom_ratio:.1%}; {limits(least.limit)}. The probability is unknown, because the router is "
-            "described, not measured"
+            f"{self.headroom_ratio:.1%}; {limits(least.limit)}{_unknown_loss(least)}. The probability is unknown, "
+            "because the router is described, not measured"
         )
 
     @property

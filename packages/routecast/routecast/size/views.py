@@ -24,7 +24,8 @@ _MEASURED = (
 )
 _DESCRIBED = (
     "{rate}: by closed form; other columns are at the target. Loss: the greatest that is possible as far as the closed "
-    "form knows, or what the simulator counted for the answer; queues may overflow without overload."
+    "form knows, none if that is at most a frame in 10,000, or what the simulator counted for the answer; queues may "
+    "overflow without overload."
 )
 _PROBABILITY_CAPTION = "Of each number of cores, beside the probability that was asked for."
 _OPENING_HEIGHT_PX = 200
@@ -66,6 +67,8 @@ def _described_rate(sizing: Sizing) -> str:
 
 def _loss_text(count: Count) -> str:
     ratio = count.known_loss_ratio
+    if count.frames_simulated and ratio == 0.0:
+        return f"none of {count.frames_simulated:.2g}"
     return "not known" if math.isnan(ratio) else format_ratio(ratio) if ratio > 0.0 else "none"
 
 
