@@ -1,0 +1,44 @@
+"""Published latencies predicted at loads that were not given: errors, intervals, rivals.
+
+Each source is predicted with a prior that has not seen it. ``--learn`` learns the priors anew and writes them. ::
+
+    PYTHONPATH=packages/routecast python benches/latency.py [--learn]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Literal
+
+from routecast.calibration.latency.prior import LATENCY_PRIORS
+from routecast.replications.latency.learning import learnt_document
+from routecast.replications.latency.scores import QUESTIONS, Score, scored
+from routecast.replications.latency.tables import measured_latencies
+
+KINDS: dict[Literal["body", "tail"], str] = {"body": "p50 or mean", "tail": "p95 and p99"}
+
+
+def line(score: Score) -> str:
+    errors = "  ".join(f"{name} {100.0 * error:.1f}" for name, error in score.errors.items())
+    return (
+        f"  {score.source:15} {score.predictions:4} rows  median errors, %: {errors}  "
+        f"95 % hold {100.0 * score.held_95:.0f}, 80 % {100.0 * score.held_80:.0f}; Winkler {score.winkler:.2f}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--learn", action="store_true", help="learn the priors anew and write them")
+    if parser.parse_args().learn:
+        LATENCY_PRIORS.write_text(json.dumps(learnt_document(), indent=1) + "\n", encoding="utf-8")
+    for kind, name in KINDS.items():
+        latencies = measured_latencies(kind)
+        for question in QUESTIONS:
+            print(f"{name}: {question}")
+            for score in scored(latencies, question):
+                print(line(score))
+
+
+if __name__ == "__main__":
+    main()

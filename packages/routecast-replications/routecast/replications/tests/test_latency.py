@@ -1,0 +1,47 @@
+"""Published latencies, each source predicted by what has not seen it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from routecast.calibration.latency.prior import LATENCY_PRIORS
+from routecast.replications.latency.learning import learnt_document
+from routecast.replications.latency.scores import QUESTIONS, Question, scored
+from routecast.replications.latency.tables import SOURCES, measured_latencies
+
+LOW_AND_FULL = next(question for question in QUESTIONS if question == Question((0.1, 1.0), 0.3, 0.7))
+
+
+def test_tables_have_the_rows_of_their_sources() -> None:
+    body = measured_latencies("body")
+    assert {latency.source for latency in body} == set(SOURCES)
+    assert sum(len(latency.rows) for latency in body if latency.source == "csit1701") == 1728
+    assert {latency.statistic for latency in measured_latencies("tail")} == {"p95", "p99"}
+    for latency in body:
+        loads = [row.load_ratio for row in latency.rows]
+        assert loads == sorted(loads)
+
+
+@pytest.mark.slow
+def test_medians_at_half_load_follow_from_a_row_at_a_tenth_and_one_at_full_load() -> None:
+    """Errors that were reached (docs/validation.md) with some slack, and no simpler rule does better on any source."""
+    scores = {score.source: score for score in scored(measured_latencies("body"), LOW_AND_FULL)}
+    assert set(scores) == set(SOURCES)
+    reach = {"csit1701": 0.125, "packetmill2021": 0.15, "tinynf2020": 0.1}
+    for source, score in scores.items():
+        assert score.errors["ours"] <= reach[source], source
+        assert score.errors["ours"] <= 1.2 * score.errors["nearest row"], source
+        assert score.held_95 >= 0.92, source
+        assert score.winkler < 2.1, source
+
+
+@pytest.mark.slow
+def test_the_priors_are_what_the_tables_teach() -> None:
+    stored = json.loads(LATENCY_PRIORS.read_text(encoding="utf-8"))
+    learnt = learnt_document()
+    assert stored["without"].keys() == learnt["without"].keys()
+    for kind, prior in learnt["all"].items():
+        for name, numbers in prior.items():
+            assert stored["all"][kind][name] == pytest.approx(numbers, rel=1e-3, abs=1e-3), (kind, name)
