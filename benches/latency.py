@@ -14,7 +14,7 @@ from typing import Literal
 from routecast.calibration.latency.prior import LATENCY_PRIORS
 from routecast.replications.latency.learning import learnt_document
 from routecast.replications.latency.scores import QUESTIONS, Score, scored
-from routecast.replications.latency.tables import measured_latencies
+from routecast.replications.latency.tables import published_latencies
 
 KINDS: dict[Literal["body", "tail"], str] = {"body": "p50 or mean", "tail": "p95 and p99"}
 
@@ -33,7 +33,7 @@ def main() -> None:
     if parser.parse_args().learn:
         LATENCY_PRIORS.write_text(json.dumps(learnt_document(), indent=1) + "\n", encoding="utf-8")
     for kind, name in KINDS.items():
-        latencies = measured_latencies(kind)
+        latencies = published_latencies(kind)
         for question in QUESTIONS:
             print(f"{name}: {question}")
             for score in scored(latencies, question):

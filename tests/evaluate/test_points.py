@@ -269,6 +269,38 @@ def test_rows_without_a_rate_do_not_calibrate_and_are_written_so() -> None:
         ("cores\n1\n", "row 1", "column throughput_pps is missing"),
         ("cores,throughput\n,1\n", "row 2, column cores", "is empty"),
         ("cores,throughput,standard_error (%)\n1,1,100\n", "row 2, column standard_error (%)", "less than 1"),
+        ("cores,throughput,latency_p50_us\n1,2e6,10\n", "row 2, column latency_p50_us", "has no load"),
+        ("cores,throughput,latency_load\n1,2e6,0.1\n", "row 2, column latency_load", "a load without a latency"),
+        (
+            "cores,throughput,latency_p50_us,latency_p99_us,latency_load\n1,2e6,10,5,0.1\n",
+            "row 2, column latency_p99_us",
+            "got 5 us, less than the p50 of 10 us",
+        ),
+        (
+            "cores,lossless_pps,latency_p99_us,latency_load\n1,2e6,500,120 %\n",
+            "row 2, column latency_load",
+            "it was measured in overload",
+        ),
+        (
+            "cores,throughput,latency_p99_us,latency_load\n1,2e6,20 s,0.5\n",
+            "row 2, column latency_p99_us",
+            "no router keeps a frame that long",
+        ),
+        (
+            "cores,throughput,latency_p99_us,latency_load_pps\n1,2e6,20,0.5\n",
+            "row 2, column latency_load_pps",
+            "name the unit",
+        ),
+        (
+            "cores,throughput,latency_p99_us,latency_load\n1,2e6,20,0.5\n2,,30,0.5\n",
+            "row 3, column latency_load",
+            "a share of a rate that the row has not",
+        ),
+        (
+            "cores,lossless_pps,latency_p99_us,latency_load,latency_load_of\n1,2e6,20,0.5,overload\n",
+            "row 2, column latency_load_of",
+            "but the row's rate is no_loss",
+        ),
     ],
 )
 def test_a_bad_table_is_answered_in_words(text: str, place: str, words: str) -> None:
@@ -282,6 +314,15 @@ def test_every_column_is_read_under_each_of_its_names(column: str) -> None:
         known = {"cores": "1", "frame_bytes": "64", "throughput_pps": "1e6", "transmit_ring": "own"}
         known |= {"calibrate": "true", "shared_queue": "no", "standard_error_ratio": "0.01", "nic_cap_pps": "2e6"}
         known |= {"rate_kind": "overload"}
+        if column.startswith("latency_"):
+            # A latency has a load, and a load a latency.
+            timed = {"latency_p50_us": "20", "latency_load_pps": "5e5"}
+            if column == "latency_load_ratio":
+                timed = {"latency_p50_us": "20"}
+            elif column in {"latency_min_us", "latency_mean_us", "latency_p95_us", "latency_p99_us", "latency_max_us"}:
+                timed = {"latency_load_pps": "5e5"}
+            header += [name for name in timed if name != column]
+            known |= timed | {"latency_load_of": "overload", "latency_arrivals": "cbr", "latency_load_ratio": "0.5"}
         cell = {"link_bps": "10e9", "reported_l1_bps": "1e9"}.get(column, known.get(column, "1"))
         cells = ",".join([*(known[name] for name in header), cell])
         assert parse_points(f"{','.join([*header, stem])}\n{cells}\n")
@@ -506,3 +547,26 @@ def test_no_text_makes_the_reader_fail_otherwise_than_with_its_own_error(body: s
         assert all(point.cores >= 1 for point in points)
         assert any(point.calibrate for point in points)
     assert message
+
+
+def test_latencies_of_rows_are_read_and_written_back() -> None:
+    points = parse_points(
+        "cores,throughput (Mpps),latency p50 (ms),latency_p99_us,latency load (%),latency_arrivals\n"
+        "1,2,0.012,20,10,cbr\n2,4,,,,\n"
+    )
+    latency = points[0].latency
+    assert latency is not None
+    assert (latency.p50_s, latency.p99_s) == pytest.approx((12e-6, 20e-6))
+    assert (latency.load_ratio, latency.arrivals) == (0.1, "cbr")
+    assert points[1].latency is None
+    again = parse_points(points_text(points))
+    assert points_text(again) == points_text(points)
+    assert again[0].latency is not None
+    assert again[0].latency.p99_s == pytest.approx(20e-6)
+
+
+def test_a_row_may_have_a_latency_and_no_rate() -> None:
+    points = parse_points("cores,throughput,latency_p99_us,latency_load_pps\n1,2e6,,\n4,,45,3 Mpps\n")
+    assert [point.calibrate for point in points] == [True, False]
+    assert points[1].latency is not None
+    assert points[1].latency.load_pps == 3e6

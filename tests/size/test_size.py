@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -161,6 +162,60 @@ def test_a_router_file_needs_its_target_over_the_rate_of_a_core_and_the_simulato
     assert run(["size", str(path), "--target", "5.5 Mpps", "--loss", "0.2", "--json"]) == 0
     (lossy,) = json.loads(capsys.readouterr().out)["series"]
     assert lossy["least"]["cores"] == 5  # 4.4 Mpps have to be forwarded
+
+
+LATENCIES = """cores,frame_bytes,throughput_mpps,rate_kind,latency_load_ratio,latency_p50_us,latency_p99_us
+1,64,5.1,overload,0.1,12,18
+2,64,10.0,overload,,,
+4,64,19.4,overload,0.9,31,80
+"""
+
+
+def answered_table(text: str, target: str, bound: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    path = tmp_path / "rows.csv"
+    path.write_text(text)
+    options = ["--latency", bound] if bound else []
+    run(["size", str(path), "--target", target, *options, "--cores", "1..8", "--json"])
+    (answer,) = json.loads(capsys.readouterr().out)["series"]
+    return answer
+
+
+def test_rows_of_latency_answer_a_bound_together_with_the_rate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rate = answered_table(LATENCIES, "15 Mpps", "", tmp_path, capsys)
+    loose = answered_table(LATENCIES, "15 Mpps", "p99 < 5 ms", tmp_path, capsys)
+    tight = answered_table(LATENCIES, "15 Mpps", "p99 < 100 us", tmp_path, capsys)
+    assert rate["least"]["cores"] == loose["least"]["cores"] == 4
+    # More cores carry the same rate at a smaller share of their capacity.
+    assert tight["least"]["cores"] > 4
+    for count in tight["counts"]:
+        assert count["probability"] <= count["rate_probability"] + 1e-9
+    assert tight["latency_low_s"] < tight["latency_s"] < tight["latency_high_s"]
+    # Measured at 90 % of the capacity of four cores: 80 us; less at the load of the answer.
+    assert 18e-6 < tight["latency_s"] < 80e-6
+    assert "p99 there" in tight["answer"]
+    impossible = answered_table(LATENCIES, "15 Mpps", "p99 < 5 us", tmp_path, capsys)
+    assert impossible["least"] is None
+
+
+def test_nothing_is_stated_of_a_latency_beyond_the_rows_and_the_knee(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    low = "\n".join(LATENCIES.splitlines()[:3]) + "\n4,64,19.4,overload,,,\n"
+    full = answered_table(low, "19.3 Mpps", "p99 < 1 ms", tmp_path, capsys)
+    four = next(count for count in full["counts"] if count["cores"] == 4)
+    assert four["latency_s"] is None
+    other = answered_table(LATENCIES, "15 Mpps", "p90 < 100 us", tmp_path, capsys)
+    assert "not measured" in other["latency_reason"]
+
+
+def test_latencies_of_one_load_that_contradict_each_other_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    twice = LATENCIES + "1,64,5.1,overload,0.1,12,180\n"
+    answer = answered_table(twice, "15 Mpps", "p99 < 1 ms", tmp_path, capsys)
+    assert any("p99 of 18 us and of 180 us, both at 10% of the capacity" in text for text in answer["remarks"])
 
 
 def test_a_loss_that_is_rarer_than_simulated_frames_tell_is_not_confirmed(

@@ -27,6 +27,7 @@ class Count:
     ``known_loss_ratio`` is the greatest loss at the target that is possible as far as is known: of a closed form, or of
     the simulator where it was asked; NaN if unknown. ``frames_simulated``: frames that the simulator offered where
     the closed form does not know of the loss and they do not tell it either, mostly because none was lost; else 0.
+    ``rate_probability``: that of the rate alone, where ``probability`` is that of the rate and of the bounds together.
     """
 
     cores: int
@@ -41,6 +42,7 @@ class Count:
     probability_if_cores_limit: float | None = None
     known_loss_ratio: float = math.nan
     frames_simulated: int = 0
+    rate_probability: float | None = None
 
     @property
     def chance(self) -> float:

@@ -26,7 +26,7 @@ from routecast.version import VERSION
 
 __all__ = ["Recipe", "conditions_of", "point_of"]
 
-_NO_CONDITIONS = frozenset({"series", "calibrate", "reported_pps", "frame_mix", "layout"})
+_NO_CONDITIONS = frozenset({"series", "calibrate", "reported_pps", "frame_mix", "layout", "latency"})
 """Fields of a point that do not change a calibration, or that are written in another form."""
 _DEFAULTS = {
     entry.name: entry.default for entry in dataclasses.fields(Point) if entry.default is not dataclasses.MISSING

@@ -11,7 +11,14 @@ from routecast.errors import ModelProblem
 from routecast.evaluate._point_columns import KIND_OF_STEM, Unit
 from routecast.evaluate.points import DISTURBED, RateKind
 from routecast.load.frames import FrameMix
-from routecast.quantity import parse_bit_rate_bps, parse_rate, parse_rate_pps, parse_ratio, parse_size_bytes
+from routecast.quantity import (
+    parse_bit_rate_bps,
+    parse_duration_s,
+    parse_rate,
+    parse_rate_pps,
+    parse_ratio,
+    parse_size_bytes,
+)
 
 _KIND_OF_WORD: Final[Mapping[str, RateKind]] = {
     **KIND_OF_STEM,
@@ -21,6 +28,8 @@ _KIND_OF_WORD: Final[Mapping[str, RateKind]] = {
 }
 YES: Final = frozenset({"true", "yes", "1"})
 NO: Final = frozenset({"", "false", "no", "0"})
+_ARRIVALS: Final = frozenset({"", "unknown", "cbr", "poisson", "on_off", "trace"})
+_MOST_LOAD_RATIO: Final = 10.0
 _RINGS: Final = frozenset({"modulo", "own"})
 BETWEEN_WORDS: Final = re.compile(r"[\s\-_()\[\],]+")
 SMALLEST_FRAME_BYTES, _LONGEST_FRAME_BYTES = 64.0, 65_535.0
@@ -71,6 +80,26 @@ def read_ratio(text: str, unit: Unit) -> float:
     if ratio >= 1.0:
         raise ValueError(text)
     return ratio
+
+
+def read_latency(text: str, unit: Unit) -> float:
+    return _amount(text, unit, parse_duration_s)
+
+
+def read_load_ratio(text: str, unit: Unit) -> float:
+    """Read a load as a share of a rate; one in overload is above 1, or 100 %."""
+    number = text.removesuffix("%").strip()
+    ratio = float(number) * (0.01 if number != text else unit.factor)
+    if not 0.0 < ratio <= _MOST_LOAD_RATIO:
+        raise ValueError(text)
+    return ratio
+
+
+def read_arrivals(text: str, _: Unit) -> str:
+    word = text.lower()
+    if word not in _ARRIVALS:
+        raise ValueError(text)
+    return "" if word == "unknown" else word
 
 
 def whole_number(max_value: int) -> Callable[[str, Unit], int]:

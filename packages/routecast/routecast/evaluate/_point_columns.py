@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
-from routecast.evaluate.points import RateKind
+from routecast.evaluate.points import LATENCY_STATISTICS, RateKind
 
 
 class Unit(NamedTuple):
@@ -38,6 +38,8 @@ _LAYERED: Final = {
 RATES: Final = {**FRAME_RATES, **BIT_RATES, **_LAYERED}
 LAYERS: Final[tuple[Literal["l1", "l2", "l3"], ...]] = ("l1", "l2", "l3")
 _BYTES: Final = {"bytes": Unit(), "b": Unit()}
+_TIMES: Final = {"us": Unit(1e-6), "ns": Unit(1e-9), "ms": Unit(1e-3), "s": Unit()}
+_SHARE: Final = {"%": Unit(0.01), "percent": Unit(0.01), "ratio": Unit()}
 KIND_OF_STEM: Final[Mapping[str, RateKind]] = {
     **dict.fromkeys(("forwarding_rate", "maximum_forwarding_rate", "max_forwarding_rate", "mrr"), "overload"),
     **dict.fromkeys(("lossless", "lossless_rate", "lossless_throughput", "no_loss_rate", "ndr"), "no_loss"),
@@ -104,6 +106,30 @@ COLUMNS: Final[Mapping[str, PointColumn]] = {
     "transmit_ring": PointColumn("modulo (the driver picks hash % rings) or own (each core has its own); empty: own"),
     "series": PointColumn("name of the machine and function that the point belongs to; empty: one series"),
     "calibrate": PointColumn("true or false; empty: false; without this column all rows with a rate calibrate"),
+    **{
+        f"latency_{statistic}_us": PointColumn(
+            f"{statistic} of the latency at the row's load, > 0, in us or with a unit; empty: not measured",
+            (f"latency_{statistic}",),
+            _TIMES,
+        )
+        for statistic in LATENCY_STATISTICS
+    },
+    "latency_load_pps": PointColumn(
+        "rate over all ports at which the latency was measured, > 0, in frames/s or with a unit",
+        ("latency_rate",),
+        FRAME_RATES,
+    ),
+    "latency_load_ratio": PointColumn(
+        "rate at which the latency was measured over the row's throughput, > 0 and at most 10, instead of "
+        "latency_load_pps",
+        ("latency_load",),
+        _SHARE,
+    ),
+    "latency_load_of": PointColumn(
+        "what latency_load_ratio is a share of: overload or no_loss; empty: the kind of the row's rate"
+    ),
+    "latency_arrivals": PointColumn("cbr, poisson, on_off or trace; empty: not stated"),
+    "latency_samples": PointColumn("frames that were timed, a whole number >= 1; empty: not stated"),
     "repeat": PointColumn("number of the repetition, not used: rows with equal conditions are repetitions"),
     "standard_error_ratio": PointColumn(
         "standard error of the rate over the rate, more than 0 and less than 1; empty: not known",

@@ -7,17 +7,21 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as plain_field
+from itertools import pairwise
 from typing import Final, NamedTuple, TypeVar
 
 from routecast.errors import Problem, QuantityProblem
 from routecast.evaluate._point_cells import (
     SMALLEST_FRAME_BYTES,
     is_number,
+    read_arrivals,
     read_bit_rate,
     read_disturbance,
     read_encapsulation_bytes,
     read_frame_rate,
     read_frames,
+    read_latency,
+    read_load_ratio,
     read_rate,
     read_rate_kind,
     read_ratio,
@@ -37,10 +41,10 @@ from routecast.evaluate._point_columns import (
     Unit,
 )
 from routecast.evaluate._point_heads import IGNORED, NEEDS_FRAMES, UNUSED_RATE, Head, kind_of_head, plain_head
-from routecast.evaluate.points import MOST_LISTED, Layout, Point
+from routecast.evaluate.points import LATENCY_STATISTICS, MOST_LISTED, Layout, Point, PointLatency
 from routecast.load.frames import FrameMix
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
-from routecast.quantity import format_bps, format_pps
+from routecast.quantity import format_bps, format_duration, format_pps
 
 _ETHERNET_BYTES: Final = 18.0
 """Header and FCS of Ethernet, which a rate at layer 3 leaves out (RFC 5136 sec. 4.1: IP-layer bits)."""
@@ -48,6 +52,9 @@ _COMMA_IN_NUMBER: Final = re.compile(r"\d,\d")
 _THOUSANDS: Final = re.compile(r"[1-9]\d{0,2}(?:,\d{3}){2,}(?:\.\d+)?(?![\d,])")
 _CORES: Final = re.compile(r"\s*(?:physical )?(?:cores?|cpus?|threads?)$", re.IGNORECASE)
 _MAX_CORES, _MAX_FLOWS, _MAX_PORTS, _MAX_QUEUES = 4096, 10**9, 1024, 65_536
+_MAX_SAMPLES = 10**12
+_LONGEST_LATENCY_S = 10.0
+_LEAST_LOAD_PPS = 10.0
 _MEASURING_SLACK = 1.01
 """A measured rate may exceed a nominal limit by 1 %: clocks of links and testers differ, rates are rounded."""
 _MAX_PPS = 1e10
@@ -261,6 +268,15 @@ class RowReader:
             counted_bytes = {"l2": frame_bytes, "l3": frame_bytes - _ETHERNET_BYTES}.get(layer, wire_bytes)
             return amount / (8.0 * counted_bytes)
 
+        latency = PointLatency(
+            load_pps=cell("latency_load_pps", read_frame_rate, math.nan),
+            load_ratio=cell("latency_load_ratio", read_load_ratio, math.nan),
+            load_of=cell("latency_load_of", read_rate_kind, ""),
+            arrivals=cell("latency_arrivals", read_arrivals, ""),
+            samples=cell("latency_samples", whole_number(_MAX_SAMPLES), None),
+            **{f"{name}_s": cell(f"latency_{name}_us", read_latency, math.nan) for name in LATENCY_STATISTICS},
+        )
+        is_timed = any(math.isfinite(latency.of(name)) for name in LATENCY_STATISTICS)
         link_bps = cell("link_bps", read_bit_rate, known.link_bps)
         throughput_pps = rate_pps("throughput_pps")
         has_rate = not math.isnan(throughput_pps)
@@ -285,6 +301,7 @@ class RowReader:
                 transmits_by_modulo=cell("transmit_ring", read_ring, "own") == "modulo",
                 queues=cell("queues", whole_number(_MAX_QUEUES), None),
             ),
+            latency=latency if is_timed else None,
         )
         if len(problems) > before or self._doubt(row, number, point):
             return None
@@ -292,6 +309,8 @@ class RowReader:
             add("calibrate", f"is true, but the row has no rate: give {row['throughput_pps'][0].spelled}, or set false")
         for message in _contradictions(point):
             add("throughput_pps", message)
+        for column, message in _latency_faults(latency, point):
+            add(column, message)
         if self.router is not None:
             for column, message in _contradicts_router(point, self.router):
                 add(column, message)
@@ -312,6 +331,59 @@ def _contradictions(point: Point) -> Iterable[str]:
         )
     if point.nic_cap_pps is not None and point.throughput_pps > _MEASURING_SLACK * point.nic_cap_pps:
         yield f"got {point.throughput_pps:g} frames/s, which is more than nic_cap_pps = {point.nic_cap_pps:g}"
+
+
+def _latency_faults(latency: PointLatency, point: Point) -> Iterable[tuple[str, str]]:
+    """Yield what is wrong with the latency of a row, by column."""
+    timed = [(name, latency.of(name)) for name in LATENCY_STATISTICS if math.isfinite(latency.of(name))]
+    has_rate, has_ratio = math.isfinite(latency.load_pps), math.isfinite(latency.load_ratio)
+    if not timed:
+        if has_rate or has_ratio:
+            column = "latency_load_pps" if has_rate else "latency_load_ratio"
+            yield column, "is a load without a latency: give one, such as latency_p50_us, or leave the load empty"
+        return
+    first = f"latency_{timed[0][0]}_us"
+    if not has_rate and not has_ratio:
+        yield first, "has no load: give latency_load_pps, or latency_load_ratio as a share of the row's rate"
+    if latency.load_pps < _LEAST_LOAD_PPS:
+        yield (
+            "latency_load_pps",
+            f"got {latency.load_pps:g} frames/s, less than any tester offers: name the unit, as in latency_rate_mpps",
+        )
+    if latency.load_pps > _MEASURING_SLACK * point.line_rate_pps:
+        yield (
+            "latency_load_pps",
+            f"got {latency.load_pps:g} frames/s, but the links carry at most {point.line_rate_pps:.6g} frames/s: "
+            "correct the load, its unit or link_bps",
+        )
+    if has_rate and has_ratio:
+        yield "latency_load_ratio", "and latency_load_pps both say at which load: keep one"
+    if has_ratio and math.isnan(point.throughput_pps):
+        yield "latency_load_ratio", "is a share of a rate that the row has not: give the rate, or latency_load_pps"
+    if not has_rate and latency.load_of and point.rate_kind and latency.load_of != point.rate_kind:
+        yield "latency_load_of", f"got {latency.load_of}, but the row's rate is {point.rate_kind}: one of them is wrong"
+    of_no_loss = (latency.load_of or point.rate_kind) == "no_loss"
+    load_pps = latency.load_ratio * point.throughput_pps if has_ratio else latency.load_pps
+    if of_no_loss and has_ratio and load_pps > _MEASURING_SLACK * point.throughput_pps:
+        yield (
+            "latency_load_ratio",
+            f"got {latency.load_ratio:g} of a rate without loss, so frames were lost: it was measured in overload "
+            "(latency_load_pps says the rate)",
+        )
+    ordered = [(name, seconds) for name, seconds in timed if name != "mean"]
+    for (name, seconds), (other, more_s) in pairwise(ordered):
+        if more_s < seconds:
+            yield (
+                f"latency_{other}_us",
+                f"got {format_duration(more_s)}, less than the {name} of {format_duration(seconds)}: look for swapped "
+                "columns or another unit",
+            )
+    least_s, most_s = latency.min_s, latency.max_s
+    if latency.mean_s < least_s or latency.mean_s > most_s:
+        yield "latency_mean_us", f"got {format_duration(latency.mean_s)}, which is not between min and max"
+    longest = max(seconds for _, seconds in timed)
+    if longest > _LONGEST_LATENCY_S:
+        yield first, f"got up to {format_duration(longest)}: no router keeps a frame that long; look for another unit"
 
 
 def _contradicts_router(point: Point, router: Point) -> Iterable[tuple[str, str]]:

@@ -10,6 +10,7 @@ import csv
 import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -18,7 +19,7 @@ from routecast.errors import FileProblem, Problem
 from routecast.evaluate._point_columns import COLUMNS, HEAD_OF_KIND, REQUIRED, SPELLINGS
 from routecast.evaluate._point_heads import plain_head, read_header
 from routecast.evaluate._point_rows import RowReader
-from routecast.evaluate.points import Point, PointTable
+from routecast.evaluate.points import LATENCY_STATISTICS, Point, PointTable
 from routecast.quantity.bounded_file import MAX_FILE_BYTES, read_parquet
 from routecast.quantity.table_file import csv_cells, is_spreadsheet, read_sheet, read_table_text, rename_heads
 
@@ -147,6 +148,14 @@ def _table(table: Iterable[Sequence[str]], name: str, router: Point | None) -> P
     return PointTable(points=tuple(point for _, point in points), remarks=tuple(reader.remarks()))
 
 
+def _latency_cell(point: Point, *, name: str, per_unit: float | None = None) -> object:
+    """Return a cell of a row's latency, in units of which a base unit has ``per_unit``."""
+    amount = None if point.latency is None else getattr(point.latency, name)
+    if isinstance(amount, float) and math.isnan(amount):
+        return None
+    return amount if amount is None or per_unit is None else float(f"{amount * per_unit:.12g}")
+
+
 _CELL_OF_COLUMN: Final[Mapping[str, Callable[[Point], object]]] = {
     "cores": lambda point: point.cores,
     "frame_bytes": lambda point: point.frame_mix.name if point.frame_mix else point.frame_bytes,
@@ -160,6 +169,12 @@ _CELL_OF_COLUMN: Final[Mapping[str, Callable[[Point], object]]] = {
     "standard_error_ratio": lambda point: point.standard_error_ratio,
     "rate_kind": lambda point: point.rate_kind,
     "disturbed": lambda point: point.disturbed,
+    **{f"latency_{name}_us": partial(_latency_cell, name=f"{name}_s", per_unit=1e6) for name in LATENCY_STATISTICS},
+    "latency_load_pps": partial(_latency_cell, name="load_pps"),
+    "latency_load_ratio": partial(_latency_cell, name="load_ratio"),
+    "latency_load_of": partial(_latency_cell, name="load_of"),
+    "latency_arrivals": partial(_latency_cell, name="arrivals"),
+    "latency_samples": partial(_latency_cell, name="samples"),
 }
 
 

@@ -15,7 +15,17 @@ from routecast.load.frames import FrameMix
 from routecast.load.offered import line_rate_pps
 from routecast.quantity.schema import field, value
 
-__all__ = ["Layout", "Point", "PointTable", "RateKind", "calibrating", "describe_rates", "of_series"]
+__all__ = [
+    "LATENCY_STATISTICS",
+    "Layout",
+    "Point",
+    "PointLatency",
+    "PointTable",
+    "RateKind",
+    "calibrating",
+    "describe_rates",
+    "of_series",
+]
 
 
 _HASH_ENTRIES = 128
@@ -100,6 +110,32 @@ RateKind = Literal["", "overload", "no_loss"]
 """Kind of a rate: forwarded at the maximum offered load (RFC 2285), or without loss (RFC 1242); empty: not stated."""
 
 
+LATENCY_STATISTICS: Final = ("min", "mean", "p50", "p95", "p99", "max")
+"""Statistics of a measured latency, in no decreasing order but for the mean."""
+
+
+@value
+class PointLatency:
+    """The latency that was measured at a load, below the maximum throughput or in overload."""
+
+    load_pps: float = field("Offered frames per second over all ports; NaN if a ratio is given", default=math.nan)
+    load_ratio: float = field("Offered rate over the row's throughput; NaN if a rate is given", default=math.nan)
+    load_of: RateKind = field("Kind of the rate that the ratio is of; empty: the row's", default="")
+    arrivals: str = field("cbr, poisson, on_off or trace; empty: not stated", default="")
+    min_s: float = math.nan
+    mean_s: float = math.nan
+    p50_s: float = math.nan
+    p95_s: float = math.nan
+    p99_s: float = math.nan
+    max_s: float = math.nan
+    samples: int | None = field("Frames that were timed; None: not stated", default=None)
+
+    def of(self, statistic: str) -> float:
+        """Return one of :data:`LATENCY_STATISTICS` in seconds; NaN if it was not measured."""
+        seconds: float = getattr(self, f"{statistic}_s")
+        return seconds
+
+
 @value
 class Point:
     """One measured maximum throughput and the conditions of its measurement."""
@@ -124,6 +160,7 @@ class Point:
     reported_pps: float = field("Throughput by another model, frames/s; NaN without one", default=math.nan)
     frame_mix: FrameMix | None = field("The mix whose mean is ``frame_bytes``", default=None)
     layout: Layout = field("Layout of the work over the cores, where known", default_factory=Layout)
+    latency: PointLatency | None = field("Latency measured at a load, where it was", default=None)
 
     @property
     def working_cores(self) -> int:

@@ -87,17 +87,29 @@ class LatencyAnswer:
     reason: str = ""
     service_s: float = math.nan
     is_open: bool = False
+    low_s: float = math.nan
+    high_s: float = math.nan
+    """95 % interval, where the latency is predicted from measured ones."""
+    load_ratio: float = math.nan
+    """Share of the capacity at which it is predicted."""
     refuted: tuple[Bound, ...] = ()
     """Bounds below the service time, which no frame can pass in less than: they cannot be met."""
 
     @classmethod
     def not_measured(
-        cls, service_s: float, bounds: Sequence[Bound] = (), *, least_s: float = math.nan, is_fixed: bool = True
+        cls,
+        service_s: float,
+        bounds: Sequence[Bound] = (),
+        *,
+        least_s: float = math.nan,
+        is_fixed: bool = True,
+        has_rows: bool = False,
     ) -> LatencyAnswer:
         """Return what a table of throughputs says of the latency: nothing but the service time, its lower bound.
 
         ``least_s``: the least credible service time; ``is_fixed``: whether all frames have one size, so that the
-        quantiles of the latency are no less than it, too.
+        quantiles of the latency are no less than it, too; ``has_rows``: whether the table has latencies, of other
+        quantities.
         """
         refuted = tuple(
             bound for bound in bounds if bound.limit < least_s and (is_fixed or bound.quantity in {"mean", "max"})
@@ -105,12 +117,16 @@ class LatencyAnswer:
         if refuted:
             reason = f"cannot be {' and '.join(map(str, refuted))}: the service time of a frame is longer"
             return cls(reason=reason, service_s=service_s, is_open=True, refuted=refuted)
-        return cls(reason="not measured: the table has throughputs only", service_s=service_s, is_open=True)
+        why = "the table has it for other quantities only" if has_rows else "the table has throughputs only"
+        return cls(reason=f"not measured: {why}", service_s=service_s, is_open=True)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data; an unknown latency is null."""
         return {
             "latency_s": plain(self.value_s),
+            "latency_low_s": plain(self.low_s),
+            "latency_high_s": plain(self.high_s),
+            "latency_load_ratio": plain(self.load_ratio),
             "latency_arrivals": self.arrivals or None,
             "latency_reason": self.reason or None,
             "service_s": plain(self.service_s),
@@ -179,7 +195,7 @@ class Sizing:
     def _latency_words(self) -> str:
         """What is known of a bound of which the counts do not tell, and the service time, named as that."""
         if not self.has_open_bound:
-            return ""
+            return self._predicted_latency
         if self.latency.refuted and self.least is not None:
             refuted = " and ".join(map(str, self.latency.refuted))
             return (
@@ -192,6 +208,17 @@ class Sizing:
             return words
         service = f"service time of a frame: {format_duration(self.latency.service_s)} {_busy(self.least.cores)}"
         return f"{words} ({service}, not the latency)"
+
+    @property
+    def _predicted_latency(self) -> str:
+        """The latency with the least count, where it is predicted from measured ones."""
+        latency = self.latency
+        if self.least is None or not math.isfinite(latency.low_s):
+            return ""
+        return (
+            f"; {self.bounds[0].quantity} there {format_duration(latency.value_s)}, {format_duration(latency.low_s)} "
+            f"to {format_duration(latency.high_s)} with 95 %, at {latency.load_ratio:.0%} of the capacity"
+        )
 
     @property
     def _rate_answer(self) -> str:

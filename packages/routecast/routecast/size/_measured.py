@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from routecast.calibration.carried import Carry
-from routecast.calibration.forecast import Goal, forecast
+from routecast.calibration.counts import Count
+from routecast.calibration.forecast import Forecast, Goal, forecast
+from routecast.calibration.latency import MeasuredLatency, measured_latency
 from routecast.evaluate.points import Point
 from routecast.evaluate.targets import Target as Bound
 from routecast.size._answer import LatencyAnswer, Sizing, Target
+
+_ARRIVALS = {
+    "cbr": "evenly spaced arrivals",
+    "poisson": "Poisson arrivals",
+    "on_off": "arrivals in bursts",
+    "trace": "the arrivals of a trace",
+}
 
 
 def size(
@@ -25,26 +37,106 @@ def size(
     """Return the least number of cores that meets a target with the probability of the target.
 
     The parameters and errors are those of :func:`routecast.calibration.forecast.forecast`. ``bounds`` are on the
-    latency at the target, which a table of throughputs neither confirms nor refutes: the answer is the count for the
-    throughput, and says that the latency was not measured.
+    latency at the target. Where the table has latencies of their quantities, the probabilities are those of the rate
+    and of the bounds together. A table of throughputs neither confirms nor refutes them: the answer is the count for
+    the throughput, and says that the latency was not measured.
     """
     goal = Goal(rate_pps=target.forwarded_pps, frames=target.frames, confidence_ratio=target.confidence_ratio)
     answer = forecast(points, goal, counts, noise_ratio=noise_ratio, next_points=next_points, move=move)
+    latencies = _latencies(answer, points, bounds) if move is None else ()
+    if latencies:
+        return _with_latency(answer, target, bounds, latencies, goal)
     least = answer.least
     # The rate may be that of links: no core is then faster than its service time.
     least_s = math.nan if least is None else min(answer.service_s, least.cores / least.high_pps)
+    latency = LatencyAnswer.not_measured(
+        answer.service_s, bounds, least_s=least_s, is_fixed=target.frames.is_fixed, has_rows=_has_rows(points)
+    )
+    return _sizing(answer, target, bounds, answer.counts, least, latency)
+
+
+def _sizing(
+    answer: Forecast,
+    target: Target,
+    bounds: Sequence[Bound],
+    counts: tuple[Count, ...],
+    least: Count | None,
+    latency: LatencyAnswer,
+    notes: Sequence[str] = (),
+) -> Sizing:
     return Sizing(
         series=answer.series,
         target=target,
-        counts=answer.counts,
-        least=answer.least,
+        counts=counts,
+        least=least,
         facts=answer.facts,
         next=answer.next,
-        warnings=answer.remarks,
+        warnings=(*notes, *answer.remarks),
         bounds=tuple(bounds),
         recipe=answer.recipe,
         conditions=answer.conditions,
         contradiction=answer.contradiction,
-        cap=answer.cap,
-        latency=LatencyAnswer.not_measured(answer.service_s, bounds, least_s=least_s, is_fixed=target.frames.is_fixed),
+        cap=answer.cap if least is None and answer.least is None else "",
+        latency=latency,
     )
+
+
+def _has_rows(points: Sequence[Point]) -> bool:
+    return any(point.latency is not None for point in points)
+
+
+def _latencies(answer: Forecast, points: Sequence[Point], bounds: Sequence[Bound]) -> tuple[MeasuredLatency, ...]:
+    """Return a curve for each bound; none if a bound has no row, or the points contradict each other."""
+    if not bounds or not _has_rows(points) or answer.contradiction or answer.recipe is None:
+        return ()
+    assert answer.conditions is not None
+    fitted = answer.recipe.fitted()
+    curves = [measured_latency(fitted, points, answer.conditions, bound.quantity) for bound in bounds]
+    known = tuple(curve for curve in curves if curve is not None)
+    return known if len(known) == len(bounds) else ()
+
+
+def _with_latency(
+    answer: Forecast, target: Target, bounds: Sequence[Bound], latencies: Sequence[MeasuredLatency], goal: Goal
+) -> Sizing:
+    """Return the answer whose probabilities are those of the rate and of the bounds together."""
+    rates_pps = latencies[0].capacities_pps([count.cores for count in answer.counts])
+    joint = np.min(
+        [
+            latency.chances(rates_pps, target.rate_pps, goal.rate_pps, bound.limit)
+            for latency, bound in zip(latencies, bounds, strict=True)
+        ],
+        axis=0,
+    )
+    at = [latencies[0].at(of_count, target.rate_pps) for of_count in rates_pps.T]
+    counts = tuple(
+        replace(
+            count,
+            # A rate that rows refute stays refuted.
+            probability=None if count.probability is None else min(float(chance), count.probability),
+            probability_if_cores_limit=None,
+            rate_probability=count.probability,
+            latency_s=there.latency_s,
+        )
+        for count, chance, there in zip(answer.counts, joint, at, strict=True)
+    )
+    least = next(filter(goal.is_met, counts), None)
+    shown = at[counts.index(least or max(counts, key=lambda count: count.chance))]
+    stated = sorted({point.latency.arrivals for point in latencies[0].points if point.latency} - {""})
+    latency = LatencyAnswer(
+        value_s=shown.latency_s,
+        low_s=shown.low_s,
+        high_s=shown.high_s,
+        load_ratio=shown.load_ratio,
+        arrivals=" and ".join(_ARRIVALS[name] for name in stated),
+        reason=shown.reason,
+    )
+    notes = [remark for curve in latencies for remark in curve.remarks]
+    if least is None and shown.reason:
+        notes.append(f"{bounds[0].quantity}: {shown.reason}")
+    elif least is None:
+        notes.append(
+            f"a row of the {bounds[0].quantity} at about {shown.load_ratio:.0%} of the capacity, which is the load of "
+            "the target, tells most of the latency"
+        )
+    return _sizing(answer, target, bounds, counts, least, latency, notes)

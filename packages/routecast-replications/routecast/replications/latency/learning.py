@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from routecast.calibration.latency import LatencyPrior, fit_curve
-from routecast.replications.latency.tables import SOURCES, MeasuredLatency, measured_latencies
+from routecast.replications.latency.tables import SOURCES, PublishedLatency, published_latencies
 
 __all__ = ["learnt_document", "learnt_prior"]
 
@@ -35,7 +35,7 @@ _WIDE = {
 """Where learning begins, and one more source: half of a burst of 32 frames, rings of 512 to 4,096 descriptors."""
 
 
-def learnt_prior(latencies: Sequence[MeasuredLatency], kind: Literal["body", "tail"]) -> LatencyPrior:
+def learnt_prior(latencies: Sequence[PublishedLatency], kind: Literal["body", "tail"]) -> LatencyPrior:
     """Return the prior under which the routers of all sources are likely, each source with the same weight.
 
     Where it began counts as one more source: two or three sources do not know how far others lie from them.
@@ -61,7 +61,7 @@ def learnt_prior(latencies: Sequence[MeasuredLatency], kind: Literal["body", "ta
     return prior
 
 
-def _moments(latency: MeasuredLatency, prior: LatencyPrior) -> tuple[np.ndarray, np.ndarray]:
+def _moments(latency: PublishedLatency, prior: LatencyPrior) -> tuple[np.ndarray, np.ndarray]:
     """Return posterior means and variances of the logarithms of a router's frames, and of its scale."""
     curve = fit_curve(latency.rows, prior, frame_s=latency.frame_s)
     unit = latency.frame_s / min(row.latency_s for row in latency.rows)
@@ -77,7 +77,7 @@ def learnt_document() -> dict[str, Any]:
     document: dict[str, Any] = {"all": {}, "without": {source: {} for source in SOURCES}}
     kinds: tuple[Literal["body", "tail"], ...] = ("body", "tail")
     for kind in kinds:
-        latencies = measured_latencies(kind)
+        latencies = published_latencies(kind)
         document["all"][kind] = _plain(learnt_prior(latencies, kind))
         for source in SOURCES:
             others = [latency for latency in latencies if latency.source != source]

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from routecast.calibration.latency import Curve, LatencyPrior, LatencyRow, fit_curve, prior_of
-from routecast.replications.latency.tables import MeasuredLatency
+from routecast.replications.latency.tables import PublishedLatency
 
 __all__ = ["QUESTIONS", "Question", "Score", "scored"]
 
@@ -61,10 +61,10 @@ class Score:
 
 
 def scored(
-    latencies: Sequence[MeasuredLatency],
+    latencies: Sequence[PublishedLatency],
     question: Question,
     *,
-    prior: Callable[[MeasuredLatency], LatencyPrior] = lambda latency: prior_of(
+    prior: Callable[[PublishedLatency], LatencyPrior] = lambda latency: prior_of(
         latency.statistic, latency.source, rate_kind=latency.rate_kind
     ),
 ) -> Iterator[Score]:
@@ -102,7 +102,7 @@ def _quantiles(curve: Curve, load_ratio: float) -> tuple[float, ...]:
     return tuple(np.log(curve.quantiles_s(load_ratio, (0.025, 0.1, 0.5, 0.9, 0.975))))
 
 
-def _split(latency: MeasuredLatency, question: Question) -> tuple[tuple[LatencyRow, ...], tuple[LatencyRow, ...]]:
+def _split(latency: PublishedLatency, question: Question) -> tuple[tuple[LatencyRow, ...], tuple[LatencyRow, ...]]:
     known: list[LatencyRow] = []
     for load in question.given:
         nearest = min(latency.rows, key=lambda row: abs(row.load_ratio - load))

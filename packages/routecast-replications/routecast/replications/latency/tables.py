@@ -12,7 +12,7 @@ from typing import Final, Literal
 from routecast.calibration.latency import LatencyRow, Statistic
 from routecast.evaluate.points import RateKind
 
-__all__ = ["SOURCES", "MeasuredLatency", "measured_latencies"]
+__all__ = ["SOURCES", "PublishedLatency", "published_latencies"]
 
 SOURCES: Final = ("csit1701", "packetmill2021", "tinynf2020")
 _FROM_US: Final = 1e-6
@@ -20,7 +20,7 @@ _NOISE: Final = {"p50": "noise_p50_ratio", "mean": "noise_p50_ratio", "p99": "no
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredLatency:
+class PublishedLatency:
     """One statistic of one router over the load, loads ascending.
 
     ``frame_s``: time of a frame on one core; ``rate_kind``: that of the rate that loads are shares of.
@@ -34,20 +34,20 @@ class MeasuredLatency:
     rows: tuple[LatencyRow, ...]
 
 
-def measured_latencies(kind: Literal["body", "tail"]) -> tuple[MeasuredLatency, ...]:
+def published_latencies(kind: Literal["body", "tail"]) -> tuple[PublishedLatency, ...]:
     """Return the published medians and means (``body``: a mean where a source has no median), or p95 and p99."""
     wanted: tuple[Statistic, ...] = ("p50", "mean") if kind == "body" else ("p95", "p99")
     return tuple(_measured(wanted, is_first=kind == "body"))
 
 
-def _measured(wanted: tuple[Statistic, ...], *, is_first: bool) -> Iterator[MeasuredLatency]:
+def _measured(wanted: tuple[Statistic, ...], *, is_first: bool) -> Iterator[PublishedLatency]:
     for source in SOURCES:
         rows = _rows(source)
         stated = [statistic for statistic in wanted if f"latency_{statistic}_us" in rows[0]]
         for statistic in stated[:1] if is_first else stated:
             for router, of_router in groupby(rows, _router):
                 whole = list(of_router)
-                yield MeasuredLatency(
+                yield PublishedLatency(
                     source=source,
                     router=router,
                     statistic=statistic,

@@ -9,16 +9,16 @@ import pytest
 from routecast.calibration.latency.prior import LATENCY_PRIORS
 from routecast.replications.latency.learning import learnt_document
 from routecast.replications.latency.scores import QUESTIONS, Question, scored
-from routecast.replications.latency.tables import SOURCES, measured_latencies
+from routecast.replications.latency.tables import SOURCES, published_latencies
 
 LOW_AND_FULL = next(question for question in QUESTIONS if question == Question((0.1, 1.0), 0.3, 0.7))
 
 
 def test_tables_have_the_rows_of_their_sources() -> None:
-    body = measured_latencies("body")
+    body = published_latencies("body")
     assert {latency.source for latency in body} == set(SOURCES)
     assert sum(len(latency.rows) for latency in body if latency.source == "csit1701") == 1728
-    assert {latency.statistic for latency in measured_latencies("tail")} == {"p95", "p99"}
+    assert {latency.statistic for latency in published_latencies("tail")} == {"p95", "p99"}
     for latency in body:
         loads = [row.load_ratio for row in latency.rows]
         assert loads == sorted(loads)
@@ -27,7 +27,7 @@ def test_tables_have_the_rows_of_their_sources() -> None:
 @pytest.mark.slow
 def test_medians_at_half_load_follow_from_a_row_at_a_tenth_and_one_at_full_load() -> None:
     """Errors that were reached (docs/validation.md) with some slack, and no simpler rule does better on any source."""
-    scores = {score.source: score for score in scored(measured_latencies("body"), LOW_AND_FULL)}
+    scores = {score.source: score for score in scored(published_latencies("body"), LOW_AND_FULL)}
     assert set(scores) == set(SOURCES)
     reach = {"csit1701": 0.125, "packetmill2021": 0.15, "tinynf2020": 0.1}
     for source, score in scores.items():

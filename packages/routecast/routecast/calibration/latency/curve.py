@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from routecast.calibration.latency.prior import LatencyPrior
 from routecast.errors import QuantityProblem
 
-__all__ = ["Curve", "LatencyRow", "fit_curve", "shape"]
+__all__ = ["Curve", "LatencyRow", "fit_curve", "mixture_quantiles", "shape"]
 
 Floats = NDArray[np.float64]
 
@@ -100,7 +100,7 @@ class Curve:
         """
         if not load_ratio > 0.0:
             raise QuantityProblem(f"{load_ratio}", f"got a load of {load_ratio} of the capacity: give more than 0")
-        return np.asarray(np.exp(_mixture_quantiles(*self.distribution(load_ratio), np.asarray(probabilities))))
+        return np.asarray(np.exp(mixture_quantiles(*self.distribution(load_ratio), np.asarray(probabilities))))
 
     def probability_below(self, load_ratio: float, latency_s: float) -> float:
         """Return the probability that a latency measured at a load is at most ``latency_s``."""
@@ -179,11 +179,17 @@ def fit_curve(
 
 @lru_cache
 def _normals() -> Floats:
-    """Return standard normal draws, shape (draws, 4), that fill the space evenly and never change."""
-    from scipy.special import ndtri
-    from scipy.stats import qmc
+    """Return standard normal draws, shape (draws, 4), that fill the space evenly and never change.
 
-    return np.asarray(ndtri(qmc.Sobol(d=4, scramble=True, seed=1).random(_DRAWS)))
+    They are multiples of the powers of the root of x^5 = x + 1, modulo 1 (the golden ratio in four dimensions).
+    """
+    from scipy.special import ndtri
+
+    root = 1.0
+    for _ in range(60):
+        root = (1.0 + root) ** (1.0 / 5.0)
+    steps = np.arange(1, _DRAWS + 1)[:, None] * root ** -np.arange(1.0, 5.0)
+    return np.asarray(ndtri((0.5 + steps) % 1.0))
 
 
 def _distance(load_ratios: Floats) -> Floats:
@@ -212,7 +218,7 @@ def _mixture_cdf(means: Floats, deviations: Floats, weights: Floats, at: Floats)
     return np.asarray(ndtr((at[:, None] - means) / deviations) @ weights)
 
 
-def _mixture_quantiles(means: Floats, deviations: Floats, weights: Floats, probabilities: Floats) -> Floats:
+def mixture_quantiles(means: Floats, deviations: Floats, weights: Floats, probabilities: Floats) -> Floats:
     """Return quantiles of a mixture of normals by bisection, to a millionth of the logarithm."""
     low = np.full(len(probabilities), float((means - 9.0 * deviations).min()))
     high = np.full(len(probabilities), float((means + 9.0 * deviations).max()))

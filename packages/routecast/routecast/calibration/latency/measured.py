@@ -1,0 +1,194 @@
+"""The latency of a router whose table has latency rows: one curve, drawn with the capacity of the same calibration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routecast.calibration.counts import cores
+from routecast.calibration.fitted import FittedRouter, at_cores
+from routecast.calibration.latency.curve import Curve, LatencyRow, fit_curve, mixture_quantiles
+from routecast.calibration.latency.prior import STATISTICS, Statistic, prior_of
+from routecast.evaluate.points import Point, RateKind
+from routecast.quantity import format_duration
+
+__all__ = ["LatencyAt", "MeasuredLatency", "measured_latency"]
+
+Floats = NDArray[np.float64]
+
+_BEYOND: Final = 0.95
+"""Above this share of the capacity nothing is stated without a row there: a few percent of load move it tenfold."""
+_OTHER_SIZE: Final = math.log(1.3)
+_OTHER_CORES: Final = 0.05
+_PER_BYTE_S: Final = 0.5e-9
+"""What a byte of a frame takes besides the links, s: cards and buses, between X710 and XL710 cards of CSIT 17.01."""
+_LINKS: Final = 2
+_LEAST_LOAD: Final = 1e-4
+_ONE_LOAD: Final = 0.03
+_KNEE: Final = 0.8
+_CONTRADICTS: Final = math.log(2.0)
+_GRID: Final = 33
+_CAPACITIES: Final = 10
+_IN_OVERLOAD: Final = 3.0
+_LEAST_WEIGHT: Final = 1e-5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyAt:
+    """A latency at a load, s, with its 95 % interval; NaN where it is not stated, and why."""
+
+    statistic: Statistic
+    load_ratio: float
+    latency_s: float = math.nan
+    low_s: float = math.nan
+    high_s: float = math.nan
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredLatency:
+    """The curve of one statistic of a calibrated router, from the latency rows of its table."""
+
+    fitted: FittedRouter
+    statistic: Statistic
+    conditions: Point
+    curve: Curve
+    rows: tuple[LatencyRow, ...]
+    points: tuple[Point, ...]
+    """The points that the rows are of."""
+
+    @property
+    def highest_load_ratio(self) -> float:
+        """The greatest load of a row, as a share of the capacity."""
+        return max(row.load_ratio for row in self.rows)
+
+    def is_stated(self, load_ratio: float) -> bool:
+        """Whether a latency is stated at a share of the capacity: beyond 95 % only with a row there."""
+        return load_ratio <= max(_BEYOND, self.highest_load_ratio)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Sentences on rows of one load that contradict each other."""
+        pairs = sorted(zip(self.rows, self.points, strict=True), key=lambda pair: pair[0].load_ratio)
+        return tuple(
+            f"{self.statistic} of {format_duration(row.latency_s)} and of {format_duration(other.latency_s)}, both at "
+            f"{row.load_ratio:.0%} of the capacity with {cores(point.cores)}, contradict each other: one of the rows "
+            "has another unit or load, or is of another machine"
+            for (row, point), (other, of_other) in pairwise(pairs)
+            if other.load_ratio - row.load_ratio < _ONE_LOAD
+            and other.load_ratio < _KNEE
+            and point.cores == of_other.cores
+            and abs(math.log(other.latency_s / row.latency_s)) > _CONTRADICTS
+        )
+
+    def capacities_pps(self, counts: Sequence[int]) -> Floats:
+        """Return equally likely draws of the rate with numbers of cores, shape (draws, counts)."""
+        return self.fitted.joint_rates_pps([at_cores(self.conditions, count) for count in counts])
+
+    def at(self, capacities_pps: Floats, rate_pps: float) -> LatencyAt:
+        """Return the latency at a rate, over equally likely capacities, shape (draws,)."""
+        load_ratio = rate_pps / float(np.median(capacities_pps))
+        if not self.is_stated(load_ratio):
+            ring_s = float(self.curve.quantiles_s(_IN_OVERLOAD, (0.5,))[0])
+            reason = (
+                f"not known at {load_ratio:.0%} of the capacity: no row is above {self.highest_load_ratio:.0%}, and a "
+                f"full ring would take about {format_duration(ring_s)}"
+            )
+            return LatencyAt(statistic=self.statistic, load_ratio=load_ratio, reason=reason)
+        ratios = np.quantile(rate_pps / capacities_pps, np.linspace(0.05, 0.95, _CAPACITIES))
+        mixtures = [self.curve.distribution(float(ratio)) for ratio in np.maximum(ratios, _LEAST_LOAD)]
+        means, deviations, weights = (np.concatenate(parts) for parts in zip(*mixtures, strict=True))
+        counting = weights > _LEAST_WEIGHT * weights.max()
+        logs = mixture_quantiles(
+            means[counting],
+            deviations[counting],
+            weights[counting] / weights[counting].sum(),
+            np.array([0.025, 0.5, 0.975]),
+        )
+        low_s, latency_s, high_s = (float(second) for second in np.exp(logs))
+        return LatencyAt(
+            statistic=self.statistic, load_ratio=load_ratio, latency_s=latency_s, low_s=low_s, high_s=high_s
+        )
+
+    def chances(self, capacities_pps: Floats, rate_pps: float, goal_pps: float, limit_s: float) -> Floats:
+        """Return, for each number of cores, the probability that it reaches ``goal_pps`` and keeps the bound at a rate.
+
+        Both are of one draw of the router. Where nothing is stated of the latency, the bound counts as missed.
+        """
+        grid = np.geomspace(_LEAST_LOAD, max(_BEYOND, self.highest_load_ratio), _GRID)
+        below = np.array([self.curve.probability_below(float(ratio), limit_s) for ratio in grid])
+        kept = np.interp(np.log(rate_pps / capacities_pps), np.log(grid), below, right=0.0)
+        return np.asarray((kept * (capacities_pps >= goal_pps)).mean(axis=0))
+
+
+def measured_latency(
+    fitted: FittedRouter, points: Sequence[Point], conditions: Point, statistic: str
+) -> MeasuredLatency | None:
+    """Return the curve of a statistic under conditions; None if no row measured it, or it is never predicted.
+
+    Rows of the frame size that is asked are used where there are any. Others are carried: each byte takes its time on
+    the links and half a nanosecond, and the row counts for less.
+    """
+    named = next((known for known in STATISTICS if known == statistic), None)
+    if named is None:
+        return None
+    timed = [
+        (point, point.latency.of(statistic))
+        for point in points
+        if point.latency is not None and math.isfinite(point.latency.of(statistic)) and not point.disturbed
+    ]
+    same = [pair for pair in timed if math.isclose(pair[0].frame_bytes, conditions.frame_bytes, rel_tol=0.02)]
+    chosen = same or timed
+    if not chosen:
+        return None
+    per_byte_s = _PER_BYTE_S + (_LINKS * 8.0 / conditions.link_bps if conditions.link_bps else 0.0)
+    prior = prior_of(named, rate_kind=_kind_of(chosen[0][0]))
+    rows = []
+    for point, seconds in chosen:
+        carried_s = seconds + per_byte_s * (conditions.frame_bytes - point.frame_bytes) * (not same)
+        noise = math.hypot(
+            prior.noise, 0.0 if same else _OTHER_SIZE, 0.0 if point.cores == chosen[0][0].cores else _OTHER_CORES
+        )
+        load_ratio = _load_pps(point) / _capacity_pps(fitted, point)
+        rows.append(
+            LatencyRow(
+                load_ratio=max(load_ratio, _LEAST_LOAD), latency_s=max(carried_s, 0.1 * seconds), noise_ratio=noise
+            )
+        )
+    # The time of a frame on one core, of small frames: a stated rate is often a link's.
+    frame_s = fitted.service_s(1, min(point.frame_bytes for point in fitted.points))
+    return MeasuredLatency(
+        fitted=fitted,
+        statistic=named,
+        conditions=conditions,
+        curve=fit_curve(rows, prior, frame_s=frame_s),
+        rows=tuple(rows),
+        points=tuple(point for point, _ in chosen),
+    )
+
+
+def _load_pps(point: Point) -> float:
+    assert point.latency is not None
+    if math.isfinite(point.latency.load_pps):
+        return point.latency.load_pps
+    return point.latency.load_ratio * point.throughput_pps
+
+
+def _kind_of(point: Point) -> RateKind:
+    return (point.latency.load_of if point.latency is not None else "") or point.rate_kind
+
+
+def _capacity_pps(fitted: FittedRouter, point: Point) -> float:
+    """Return what the router forwards under the conditions of a row: as measured there, else as predicted."""
+    measured = [
+        other.throughput_pps
+        for other in (point, *fitted.points)
+        if math.isfinite(other.throughput_pps) and other.conditions == point.conditions
+    ]
+    return measured[0] if measured else fitted.predict([point])[0].throughput_pps
