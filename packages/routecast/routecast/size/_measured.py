@@ -101,13 +101,13 @@ def _with_latency(
 ) -> Sizing:
     """Return the answer whose probabilities are those of the rate and of the bounds together."""
     rates_pps = latencies[0].capacities_pps([count.cores for count in answer.counts])
-    joint = np.min(
-        [
-            latency.chances(rates_pps, target.rate_pps, goal.rate_pps, bound.limit)
-            for latency, bound in zip(latencies, bounds, strict=True)
-        ],
-        axis=0,
-    )
+    reached = (rates_pps >= goal.rate_pps).mean(axis=0)
+    missed = [
+        reached - latency.chances(rates_pps, target.rate_pps, goal.rate_pps, bound.limit)
+        for latency, bound in zip(latencies, bounds, strict=True)
+    ]
+    # How bounds of several quantities hang together is not known: what misses one may meet the others.
+    joint = np.maximum(reached - np.sum(missed, axis=0), 0.0)
     at = [latencies[0].at(of_count, target.rate_pps) for of_count in rates_pps.T]
     counts = tuple(
         replace(
