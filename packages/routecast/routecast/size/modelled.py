@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from routecast.calibration.counts import Count, cores, evaluated_counts
-from routecast.errors import FileProblem, FitProblem, ModelProblem, Problem, RoutecastError
+from routecast.errors import FileProblem, FitProblem, ModelProblem, Problem, RoutecastError, TransientProblem
 from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
 from routecast.evaluate.sweep import SIMULATED_S, Prepare, even_flows, ordinary, trial_past_transient
 from routecast.evaluate.targets import Target as Bound
@@ -267,7 +267,10 @@ class _Loss:
 
 def _is_drawn(trial: Trial, simulate: Simulate, load: OfferedLoad) -> bool:
     """Return whether another seed gives another trial: then a short one tells no rare losses."""
-    other = replace(simulate, seed=simulate.seed + 1).trial(load, trial.duration_s)
+    try:
+        other = replace(simulate, seed=simulate.seed + 1).trial(load, trial.duration_s)
+    except TransientProblem:  # its transient is another one
+        return True
     return any(
         getattr(trial, name) != getattr(other, name)
         for name in ("offered_pps", "forwarded_pps", "loss_ratio", "latency")
