@@ -73,6 +73,7 @@ _OFFLOADS = {"rx": 0x15, "tx": 0x17, "tso": 0x1F, "gso": 0x24, "gro": 0x2C, "fla
 """
 
 _END_TIMEOUT_S = 2.0
+_LOCK_TIMEOUT_S = 10.0
 _OPEN_ATTEMPTS = 100
 _RETRY_S = 0.01
 
@@ -163,15 +164,15 @@ class BedLock:
     def __init__(self, bed: str) -> None:
         self.bed = bed
         self._path = FOLDER / f"{bed}.lock"
-        # A command that a killed owner was starting may hold its lock for a moment.
-        deadline_s = time.monotonic() + _END_TIMEOUT_S
+        # A command that a killed owner was starting may hold its lock for a moment, as may who cleans up after it.
+        deadline_s = time.monotonic() + _LOCK_TIMEOUT_S
         while True:
             file = self._open()
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as problem:
                 file.close()
-                if time.monotonic() < deadline_s and _owner_is_dead(bed):
+                if time.monotonic() < deadline_s and not _owner_may_live(bed):
                     time.sleep(_RETRY_S)
                     continue
                 raise EnvironmentProblem(
@@ -357,9 +358,11 @@ def _is_alive(pid: int) -> bool:
     return text.rpartition(")")[2].split()[0] not in {"Z", "X"}
 
 
-def _owner_is_dead(bed: str) -> bool:
+def _owner_may_live(bed: str) -> bool:
     state = BedState.read(bed)
-    return state is not None and state.pid_start_ticks != 0 and start_ticks(state.pid) != state.pid_start_ticks
+    if state is None:  # who holds the lock has just begun, or has just removed what a dead owner left
+        return False
+    return state.pid_start_ticks == 0 or start_ticks(state.pid) == state.pid_start_ticks
 
 
 def _describe_owner(bed: str) -> str:
