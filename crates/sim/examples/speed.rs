@@ -1,5 +1,5 @@
 //! Packets per CPU second on the benchmark workloads W1 (also with links behind the cores), W3, W6 and W8:
-//! `cargo run --release --example speed -- W1 10000000`, `W1-links`.
+//! `cargo run --release --example speed -- W1 10000000`, `W1-links`, `NAPI`.
 //!
 //! W8: seven blocks of a network processor, each with an engine of 8 threads, five phases of work and four memory waits.
 //!
@@ -81,6 +81,24 @@ fn w1_with_links(frames: f64) -> Scenario {
     scenario
 }
 
+/// Four queues with NAPI: polls of 64, an interrupt of 1 us, 0.5 us a frame and 0.3 ns a byte, IMIX, load 0.7.
+fn napi(frames: f64) -> Scenario {
+    let mut scenario = scenarios::w1(frames);
+    for core in &mut scenario.model.tasks[1..] {
+        (core.per_frame_ps, core.per_byte_ps, core.batch) = (0.5 * US, 300.0, 64);
+        let (cost_ps, moderation_ps, linger_ps) = (US, 0.0, 0.0);
+        core.activation =
+            Activation::Interrupt { budget: 64, cost_ps, moderation_ps, wakeup: None, exhaustive: false, linger_ps };
+    }
+    for source in &mut scenario.load.sources {
+        (source.process, source.rate_pps) = (routecast_sim::scenario::Process::Poisson, 2.25e6);
+    }
+    scenario.load.sizes = [vec![64; 7], vec![594; 4], vec![1518]].concat();
+    scenario.load.random_sizes = true;
+    scenario.run = seconds(frames / 4.5e6, 1);
+    scenario
+}
+
 fn next_of(task: usize) -> Route {
     to(Target::Task(task))
 }
@@ -92,6 +110,7 @@ fn main() {
     let mut scenario = match &workload[..2] {
         "W1" if workload.ends_with("-links") => w1_with_links(frames),
         "W1" => scenarios::w1(frames),
+        "NA" => napi(frames),
         "W8" => w8(frames, 0.8),
         "W6" => w6(frames, if workload.ends_with("-overload") { 2.0 } else { 0.5 }),
         _ => scenarios::w3(frames),

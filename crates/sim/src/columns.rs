@@ -15,7 +15,7 @@ use crate::ledger::Ledger;
 use crate::planes::{Plane, servers};
 use crate::scenario::{Process, Scenario};
 use crate::source::{Arrival, Source, WIRE_OVERHEAD_BYTES, in_order};
-use crate::station::{AT_ONCE, Bounds, Coming, Done, Keep, Leaving, Passage, Passing, Servers, Station, Stays};
+use crate::station::{AT_ONCE, Bounds, Coming, Done, Keep, Leaving, Passage, Passing, Server, Stays};
 use crate::time::PS_PER_S;
 
 /// Frames of a scenario in columns.
@@ -169,7 +169,7 @@ impl Columns {
     pub fn advance(
         &mut self,
         node: u32,
-        (station, servers): &mut (Station, Servers),
+        server: &mut Server,
         bound_ps: u64,
         ledger: &mut Ledger,
         beyond: &mut Vec<(u64, Passage)>,
@@ -179,16 +179,17 @@ impl Columns {
         let (begin, end) = places[n];
         let (before, later) = runs.split_at_mut(end);
         let own = &mut before[begin..];
-        let bounds = Bounds { only_bytes: *only_bytes, segment_end_ps: ledger.segment_end() };
-        let mut pass = Pass { station, servers, way: &ways[n], later, loops, ledger, bounds, beyond };
+        let bounds = Bounds { only_bytes: *only_bytes, ..ledger.bounds(bound_ps) };
+        let mut pass = Pass { server, way: &ways[n], later, loops, ledger, bounds, beyond };
         if own.is_empty() {
             // Frames from sources come in the order of all, and so they go on.
-            pass.run(node, &fresh[n]);
+            pass.run(node, &fresh[n], true);
             fresh[n].clear();
             return;
         }
         let mut at_once = false;
-        merge.run(own, sources, bound_ps, |merged| at_once |= pass.run(node, merged));
+        merge.run(own, sources, bound_ps, |merged| at_once |= pass.run(node, merged, false));
+        at_once |= pass.run::<Passing>(node, &[], true);
         if at_once {
             later.iter_mut().filter(|run| run.from == node).for_each(|run| run.put_in_order(sources));
         }
@@ -302,8 +303,7 @@ impl Keep for Along<'_> {
 
 /// Frames on their way through a node.
 struct Pass<'a> {
-    station: &'a mut Station,
-    servers: &'a mut Servers,
+    server: &'a mut Server,
     way: &'a Way,
     later: &'a mut [Run],
     loops: &'a mut Loops,
@@ -313,26 +313,26 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Runs a column through; whether some may have left at one instant.
-    fn run<C: Coming>(&mut self, node: u32, column: &[C]) -> bool {
-        let Self { station, servers, way, later, loops, ledger, bounds, beyond } = self;
+    /// Runs a column through, the last one up to the bound or not; whether some may have left at one instant.
+    fn run<C: Coming>(&mut self, node: u32, column: &[C], is_last: bool) -> bool {
+        let Self { server, way, later, loops, ledger, bounds, beyond } = self;
         let Loops { stays, done } = &mut **loops;
         let served = match way {
             Way::Out => {
                 let mut out = Leaving::<false> { done, ledger };
-                station.pass_column(servers, column, &mut out, *bounds, beyond)
+                server.pass_column(column, is_last, &mut out, *bounds, beyond)
             }
             Way::Link => {
                 let mut out = Leaving::<true> { done, ledger };
-                station.pass_column(servers, column, &mut out, *bounds, beyond)
+                server.pass_column(column, is_last, &mut out, *bounds, beyond)
             }
             Way::One(run) => {
                 let mut along = Along { stays, run: &mut later[*run] };
-                station.pass_column(servers, column, &mut along, *bounds, beyond)
+                server.pass_column(column, is_last, &mut along, *bounds, beyond)
             }
             Way::ByFlow(by_flow) => {
                 let mut onward = Onward { stays, later, by_flow };
-                station.pass_column(servers, column, &mut onward, *bounds, beyond)
+                server.pass_column(column, is_last, &mut onward, *bounds, beyond)
             }
         };
         self.ledger.drop_all(node as usize, &served.refused);

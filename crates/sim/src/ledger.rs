@@ -9,7 +9,7 @@ use crate::frame::{Fate, Frame, Hops};
 use crate::histogram::{Histogram, Sparse};
 use crate::scenario::Scenario;
 use crate::source::Arrival;
-use crate::station::{Done, Refused};
+use crate::station::{Bounds, Done, PollTally, Refused};
 use crate::timeline::Timeline;
 
 /// Segments of a trial.
@@ -65,11 +65,11 @@ pub struct Account {
     pub copied: Row,
     /// Copies dropped.
     pub copies_lost: Row,
-    /// Picoseconds of holding units without work (a poll that finds nothing), all lanes together; events only.
+    /// Picoseconds of holding units without work (a poll that finds nothing), all lanes together; polls and events only.
     pub spinning_ps: Row,
     /// Interrupts taken.
     pub interrupts: Row,
-    /// Polls and grants that found frames; events only.
+    /// Polls and grants that found frames; polls and events only.
     pub polls: Row,
 }
 
@@ -173,6 +173,23 @@ impl Ledger {
             timeline: over_time.then(|| Timeline::new(duration_ps)),
             by_flow: run.per_flow.then(|| ByFlow::new(scenario.load.flows.len())),
         }
+    }
+
+    /// The bounds of what is computed of the present segment, up to an instant.
+    #[must_use]
+    pub fn bounds(&self, bound_ps: u64) -> Bounds {
+        let Self { segment_begin, segment_end, .. } = *self;
+        Bounds { only_bytes: None, segment_begin_ps: segment_begin, segment_end_ps: segment_end, bound_ps }
+    }
+
+    /// Books what a task unit that takes frames in polls did in the present segment.
+    pub fn book_polls(&mut self, node: usize, tally: &PollTally) {
+        let account = &mut self.accounts[node];
+        account.busy_ps[self.segment] += tally.busy_ps;
+        account.waited_ps[self.segment] += tally.waited_ps;
+        account.polls[self.segment] += tally.polls;
+        account.interrupts[self.segment] += tally.interrupts;
+        tally.held.iter().for_each(|&(from_ps, to_ps)| self.spin(node, from_ps, to_ps));
     }
 
     /// End of the segment that is being computed.

@@ -36,11 +36,12 @@ pub struct NodeOutcome {
     pub copied_pps: f64,
     /// Copies of frames dropped per second.
     pub copies_lost_pps: f64,
-    /// Units held without work (a poll that finds nothing), on average; known only for nodes run by events.
+    /// Units held without work (a poll that finds nothing), on average; known only for nodes that take frames in polls or are run by
+    /// events.
     pub spinning_units: f64,
     /// Interrupts taken per second.
     pub interrupts_per_s: f64,
-    /// Polls and grants that found frames, per second; known only for nodes run by events.
+    /// Polls and grants that found frames, per second; known only for nodes that take frames in polls or are run by events.
     pub polls_per_s: f64,
     /// Whether events ran it, and not recursion.
     pub by_events: bool,

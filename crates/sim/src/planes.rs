@@ -1,7 +1,8 @@
 //! Assigns each node to recursion, where its departures follow from its arrivals, or to events.
 //!
 //! A node that shares its units with no other node is a queueing station, and its departures follow Lindley's
-//! recursion; all other nodes need events. Nodes fed only by sources and recursive nodes form the *prefix*, recursive
+//! recursion; what a node does that takes frames in polls of its own unit follows from its arrivals, too. All other nodes
+//! need events. Nodes fed only by sources and recursive nodes form the *prefix*, recursive
 //! nodes that feed no event node the *suffix*:
 //!
 //! ```text
@@ -10,7 +11,7 @@
 
 use crate::error::SimError;
 use crate::manager::MOST_UNITS;
-use crate::scenario::{Activation, Path, Policy, Pool, RouteKind, Scenario, Task};
+use crate::scenario::{Activation, Need, Path, Policy, Pool, RouteKind, Scenario, Task};
 use crate::windows::{carried, ends};
 
 /// Which part of the engine runs a node.
@@ -64,7 +65,7 @@ impl Planes {
                 Path::Events => Some("events were asked for"),
                 _ if watched[n] => Some("frames are held back before it"),
                 _ if n < tasks && ends[n] => Some("frames give units back there"),
-                _ if n < tasks => needs_events(scenario, n, false),
+                _ if n < tasks => needs_events(scenario, n, false).filter(|_| !polls_alone(scenario, n)),
                 _ => None,
             })
             .collect();
@@ -171,6 +172,23 @@ fn is_touched(scenario: &Scenario, task: usize) -> bool {
     run.events.iter().any(|event| event.task() == task || event.copies().contains(&task))
         || !model.tasks[task].copies.is_empty()
         || model.tasks.iter().any(|other| other.copies.contains(&task))
+}
+
+/// Whether a task unit takes frames in polls of its one unit, which is its own: see [`Polled`](crate::station::Polled).
+/// Messages about units are kept where events run it.
+pub(crate) fn polls_alone(scenario: &Scenario, task: usize) -> bool {
+    let this = &scenario.model.tasks[task];
+    let is_alone = |need: &Need| {
+        let pool = &scenario.model.pools[need.pool];
+        pool.sleep.is_empty() && pool.contention.iter().all(|&factor| factor == 1.0)
+    };
+    scenario.run.message_limit == 0
+        && (this.batch > 1 || matches!(this.activation, Activation::Interrupt { .. }))
+        && servers(scenario, task) == 1
+        && this.queue > 0
+        && !this.holds_back
+        && this.needs.first().is_none_or(is_alone)
+        && needs_events(scenario, task, true).is_none()
 }
 
 /// Why a task unit cannot be a station by itself; none if it can. In lanes its units may slow each other down and sleep,

@@ -19,7 +19,7 @@ use crate::outcome::LanesOutcome;
 use crate::planes::Plane;
 use crate::scenario::{Path, Scenario};
 use crate::source::{Arrival, Source, in_order};
-use crate::station::{Passage, Servers, Sink, Station};
+use crate::station::{Bounds, Passage, Polled, Server, Sink};
 
 const BLOCKS_PER_REPORT: u64 = 64;
 
@@ -123,10 +123,10 @@ pub fn run(scenario: &Scenario, report: &(dyn Fn(f64) -> ControlFlow<()> + Sync)
     let nodes = graph.planes.len();
     let mut ledger = Ledger::new(scenario);
     let engine = Engine::new(scenario, &graph, &mut ledger);
-    let stations = (0..nodes)
+    let servers = (0..nodes)
         .map(|node| {
             let recursive = matches!(graph.planes[node], Plane::Prefix | Plane::Suffix);
-            recursive.then(|| (Station::of_node(scenario, node), Servers::new(crate::planes::servers(scenario, node))))
+            recursive.then(|| Server::of_node(scenario, node))
         })
         .collect();
     let columns = if ledger.keeps_details() { None } else { Columns::new(scenario, &graph) };
@@ -138,7 +138,7 @@ pub fn run(scenario: &Scenario, report: &(dyn Fn(f64) -> ControlFlow<()> + Sync)
         columns,
         pending: (0..nodes).map(|_| Pending::default()).collect(),
         inbox: Vec::new(),
-        stations,
+        servers,
         engine,
         graph,
         ledger,
@@ -192,7 +192,7 @@ struct Pipeline {
     pending: Vec<Pending>,
     /// Frames on their way into the events.
     inbox: Vec<Delivery>,
-    stations: Vec<Option<(Station, Servers)>>,
+    servers: Vec<Option<Server>>,
     engine: Option<Engine>,
     graph: Graph,
     ledger: Ledger,
@@ -226,8 +226,8 @@ impl Pipeline {
     fn advance(&mut self, node: u32, bound: u64) {
         let n = node as usize;
         if let Some(columns) = &mut self.columns {
-            let station = self.stations[n].as_mut().expect("recursive nodes have a station");
-            columns.advance(node, station, bound, &mut self.ledger, &mut self.scratch.beyond);
+            let server = self.servers[n].as_mut().expect("recursive nodes have a server");
+            columns.advance(node, server, bound, &mut self.ledger, &mut self.scratch.beyond);
             self.book_beyond(n);
             return;
         }
@@ -238,11 +238,11 @@ impl Pipeline {
         } else {
             self.pending[n].take_due(bound, &mut frames);
         }
-        let Self { stations, graph, pending, inbox, ledger, .. } = self;
-        let (station, servers) = stations[n].as_mut().expect("recursive nodes have a station");
-        let limit = ledger.segment_end();
+        let Self { servers, graph, pending, inbox, ledger, .. } = self;
+        let server = servers[n].as_mut().expect("recursive nodes have a server");
+        let bounds = ledger.bounds(bound);
         let mut hops = ledger.hops.take();
-        let mut through = Through { node, hops: hops.as_mut(), station, servers, frames: &frames, limit };
+        let mut through = Through { node, hops: hops.as_mut(), server, frames: &frames, bounds };
         if n >= graph.tasks {
             through.pass(&mut refused, &mut beyond, FromPort(ledger));
         } else if matches!(graph.next_of(n), Next::Fixed(EXIT)) {
@@ -270,9 +270,16 @@ impl Pipeline {
     /// Books what the stations did during the block.
     fn book(&mut self) {
         let segment = self.ledger.segment();
+        for (n, server) in self.servers.iter_mut().enumerate() {
+            if let Some(Server::Polled(polled)) = server {
+                self.ledger.book_polls(n, &polled.tally());
+            }
+        }
         let inside = self.engine.iter_mut().flat_map(Engine::stations);
-        let outside =
-            self.stations.iter_mut().enumerate().filter_map(|(n, station)| Some((n, &mut station.as_mut()?.0)));
+        let outside = self.servers.iter_mut().enumerate().filter_map(|(n, server)| match server {
+            Some(Server::Station(station, _)) => Some((n, &mut **station)),
+            _ => None,
+        });
         for (n, station) in outside.chain(inside) {
             let tally = station.tally();
             let account = &mut self.ledger.accounts[n];
@@ -301,9 +308,15 @@ impl Pipeline {
             engine.close(end, &mut self.ledger);
             messages = std::mem::take(&mut engine.managers.messages);
         }
-        let inside = self.engine.iter().flat_map(Engine::in_flight);
+        for (node, polled) in polled(&self.servers) {
+            polled.close(node, end, &mut self.ledger);
+        }
+        let in_columns = polled(&self.servers).map(|(_, polled)| polled.waiting_in_column()).sum::<u64>()
+            + self.columns.as_ref().map_or(0, Columns::in_flight);
+        let waiting = polled(&self.servers).flat_map(|(_, polled)| polled.waiting());
+        let inside = self.engine.iter().flat_map(Engine::in_flight).chain(waiting);
         let before = self.inbox.iter().map(|(frame, _)| frame);
-        let mut in_flight = self.ledger.late + self.columns.as_ref().map_or(0, Columns::in_flight);
+        let mut in_flight = self.ledger.late + in_columns;
         for frame in self.pending.iter().flat_map(Pending::frames).chain(before).chain(inside) {
             in_flight += 1;
             self.ledger.by_flow.iter_mut().for_each(|by_flow| by_flow.keep(frame));
@@ -312,26 +325,31 @@ impl Pipeline {
     }
 }
 
+/// The nodes that take frames in polls.
+fn polled(servers: &[Option<Server>]) -> impl Iterator<Item = (usize, &Polled)> {
+    servers.iter().enumerate().filter_map(|(node, server)| match server {
+        Some(Server::Polled(polled)) => Some((node, &**polled)),
+        _ => None,
+    })
+}
+
 /// Frames on their way through a station.
 struct Through<'a> {
     node: u32,
     hops: Option<&'a mut Hops>,
-    station: &'a mut Station,
-    servers: &'a mut Servers,
+    server: &'a mut Server,
     frames: &'a [Frame],
-    limit: u64,
+    bounds: Bounds,
 }
 
 impl Through<'_> {
     /// Passes them into a sink, and notes their stays if the run keeps them.
     #[inline]
     fn pass(&mut self, refused: &mut Vec<Frame>, beyond: &mut Vec<(u64, Passage)>, mut sink: impl Sink) {
-        let Self { node, hops, station, servers, frames, limit } = self;
+        let Self { node, hops, server, frames, bounds } = self;
         match hops {
-            None => station.pass(servers, frames, refused, beyond, *limit, &mut sink),
-            Some(hops) => {
-                station.pass(servers, frames, refused, beyond, *limit, &mut Noting { node: *node, hops, sink });
-            }
+            None => server.pass(frames, refused, beyond, *bounds, &mut sink),
+            Some(hops) => server.pass(frames, refused, beyond, *bounds, &mut Noting { node: *node, hops, sink }),
         }
     }
 }

@@ -23,6 +23,22 @@ pub struct Service {
 
 const AHEAD: usize = 128;
 
+/// Work that depends on the size of a frame alone.
+#[derive(Debug, Clone, Copy)]
+pub struct EvenWork {
+    per_frame_ps: f64,
+    per_byte_ps: f64,
+}
+
+impl EvenWork {
+    /// Picoseconds of a frame.
+    #[inline]
+    #[must_use]
+    pub fn of(self, bytes: u32) -> f64 {
+        self.per_frame_ps + self.per_byte_ps * f64::from(bytes)
+    }
+}
+
 /// A random factor of mean 1.
 #[derive(Debug)]
 pub(crate) enum Factor {
@@ -132,6 +148,15 @@ impl Service {
     pub fn constant_ps(&self, bytes: u32) -> Option<f64> {
         (matches!(self.factor, Factor::One) && self.interruptions.is_none())
             .then(|| self.per_frame_ps + self.per_byte_ps * f64::from(bytes) + self.per_batch_ps)
+    }
+
+    /// The picoseconds of a frame, batch cost apart, if they depend on its size alone.
+    #[inline]
+    #[must_use]
+    pub fn even_ps(&self) -> Option<EvenWork> {
+        let Self { per_frame_ps, per_byte_ps, .. } = *self;
+        (matches!(self.factor, Factor::One) && self.interruptions.is_none())
+            .then_some(EvenWork { per_frame_ps, per_byte_ps })
     }
 
     /// Whether frames of other sizes take other times.

@@ -10,6 +10,9 @@ use crate::time::PS_PER_S;
 /// Bytes that a frame adds on the wire: preamble, start of frame delimiter, inter-frame gap.
 pub const WIRE_OVERHEAD_BYTES: u32 = 20;
 
+/// 2^52, whose last binary place is 1.
+const TWO_52: f64 = 4_503_599_627_370_496.0;
+
 /// Frames drawn ahead.
 const BUFFER: usize = 512;
 
@@ -30,6 +33,15 @@ pub struct Source {
     exhausted: bool,
     /// Room for instants that are worked out together.
     instants: Box<[u64; BUFFER]>,
+    drawn: Box<Drawn>,
+}
+
+/// Room for what is drawn of frames together.
+#[derive(Debug)]
+struct Drawn {
+    ideal_ps: [f64; BUFFER],
+    bytes: [u32; BUFFER],
+    flow: [u32; BUFFER],
 }
 
 /// A frame as it comes off the wire.
@@ -90,7 +102,52 @@ enum Sizes {
 #[derive(Debug)]
 enum Flows {
     Cycle { list: Vec<u32>, next: usize },
-    Random { list: Vec<u32>, cumulative: Vec<f64>, rng: Stream, held: u32 },
+    Random { choice: Choice, rng: Stream, held: u32 },
+}
+
+/// A choice among flows by their shares.
+#[derive(Debug)]
+struct Choice {
+    list: Vec<u32>,
+    /// Sums of the shares up to each; the last is infinite, so that rounding leaves none out.
+    cumulative: Vec<f64>,
+    /// For each of equal parts of 0..1, halves at both ends, the first flow whose sum lies beyond its beginning (Chen and
+    /// Asau 1974).
+    guide: Vec<u32>,
+    parts: f64,
+}
+
+impl Choice {
+    fn new(list: Vec<u32>, shares: impl Iterator<Item = f64>) -> Self {
+        let mut cumulative: Vec<f64> = shares
+            .scan(0.0, |sum, share| {
+                *sum += share;
+                Some(*sum)
+            })
+            .collect();
+        *cumulative.last_mut().expect("a source has flows") = f64::INFINITY;
+        let parts = list.len().next_power_of_two();
+        let beyond = |part: usize| {
+            let begin = (part as f64 - 0.5) / parts as f64;
+            cumulative.partition_point(|&sum| sum <= begin) as u32
+        };
+        let guide = (0..=parts).map(beyond).collect();
+        Self { list, cumulative, guide, parts: parts as f64 }
+    }
+
+    /// The flow at a place in 0..1.
+    #[inline]
+    fn at(&self, place: f64) -> u32 {
+        // The nearest whole number stands in the last binary places: see `even_instants`.
+        let part = (place * self.parts + TWO_52).to_bits() as u32;
+        let mut number = self.guide[part as usize] as usize;
+        // Whether it is the next one nobody can foretell, so there is no branch; one further on is rare.
+        number += usize::from(self.cumulative[number] <= place);
+        while self.cumulative[number] <= place {
+            number += 1;
+        }
+        self.list[number]
+    }
 }
 
 impl Source {
@@ -113,6 +170,7 @@ impl Source {
             head: 0,
             exhausted: false,
             instants: Box::new([0; BUFFER]),
+            drawn: Box::new(Drawn { ideal_ps: [0.0; BUFFER], bytes: [0; BUFFER], flow: [0; BUFFER] }),
         };
         source.refill();
         source
@@ -147,7 +205,7 @@ impl Source {
         }
         self.buffer.drain(..self.head);
         (self.from, self.head) = (0, 0);
-        if self.refill_evenly() {
+        if self.refill_evenly() || self.refill_at_random() {
             return;
         }
         let mut last_in = self.last_in;
@@ -211,12 +269,45 @@ impl Source {
     }
 }
 
+impl Source {
+    /// A Poisson source, whose gaps, sizes and flows have streams of their own: in a loop for each, which keeps the
+    /// processor busy. False if this is none.
+    fn refill_at_random(&mut self) -> bool {
+        let Gaps::Poisson { mean, last, rng } = &mut self.gaps else { return false };
+        let Drawn { ideal_ps, bytes, flow } = &mut *self.drawn;
+        let frames = BUFFER - self.buffer.len();
+        let (ideal_ps, bytes, flow) = (&mut ideal_ps[..frames], &mut bytes[..frames], &mut flow[..frames]);
+        ideal_ps.fill_with(|| Exp1.sample(rng));
+        let (mean, mut sum_ps) = (*mean, *last);
+        for ideal_ps in &mut *ideal_ps {
+            sum_ps += *ideal_ps * mean;
+            *ideal_ps = sum_ps;
+        }
+        *last = sum_ps;
+        self.sizes.fill(bytes);
+        self.flows.fill(flow);
+        let Self { pace, wire_ps_per_byte, end, .. } = self;
+        let (wire_ps_per_byte, end) = (*wire_ps_per_byte, *end);
+        let mut last_in = self.last_in;
+        for ((&ideal_ps, &bytes), &flow) in ideal_ps.iter().zip(&*bytes).zip(&*flow) {
+            let ideal_ps = pace.warp(ideal_ps);
+            last_in = ideal_ps.max(last_in + f64::from(bytes + WIRE_OVERHEAD_BYTES) * wire_ps_per_byte);
+            if last_in >= end {
+                self.exhausted = true;
+                break;
+            }
+            self.buffer.push(Arrival { at: last_in as i64 as u64, bytes, flow });
+        }
+        self.last_in = last_in;
+        true
+    }
+}
+
 /// Instants of even gaps from frame number `first` on, whole picoseconds, none of them past `end_ps`.
 ///
 /// A product, not a sum, keeps the long-run rate exact. Numbers are made whole by adding 2^52, whose last binary place is 1:
 /// unlike a conversion, that works on several numbers at once. What is too large for it is converted.
 fn even_instants(first: u64, phase: f64, period_ps: f64, end_ps: f64, instants_ps: &mut [u64]) {
-    const TWO_52: f64 = 4_503_599_627_370_496.0;
     let base = first as f64;
     let small = end_ps + period_ps < TWO_52 && first < 1 << 52;
     for (n, instant_ps) in (0_u32..).zip(instants_ps.iter_mut()) {
@@ -370,6 +461,15 @@ impl Sizes {
             Self::Random { list, rng } => list[rng.random_range(0..list.len())],
         }
     }
+
+    /// The sizes of the next frames.
+    fn fill(&mut self, bytes: &mut [u32]) {
+        match self {
+            Self::One(only) => bytes.fill(*only),
+            Self::Cycle { .. } => bytes.fill_with(|| self.next()),
+            Self::Random { list, rng } => bytes.fill_with(|| list[rng.random_range(0..list.len())]),
+        }
+    }
 }
 
 impl Flows {
@@ -380,16 +480,8 @@ impl Flows {
             return Self::Cycle { list: spec.flows.clone(), next: 0 };
         }
         let total: f64 = weights.iter().sum();
-        let cumulative = weights
-            .iter()
-            .scan(0.0, |sum, weight| {
-                *sum += weight / total;
-                Some(*sum)
-            })
-            .collect();
         Self::Random {
-            list: spec.flows.clone(),
-            cumulative,
+            choice: Choice::new(spec.flows.clone(), weights.iter().map(|weight| weight / total)),
             rng: stream(run.seed, run.replication, "flow", index as u64),
             held: spec.flows[0],
         }
@@ -403,14 +495,21 @@ impl Flows {
                 *next = if *next + 1 == list.len() { 0 } else { *next + 1 };
                 flow
             }
-            Self::Random { list, cumulative, rng, held } => {
+            Self::Random { choice, rng, held } => {
                 // All frames of a burst belong to one flow.
                 if new_burst {
-                    let u: f64 = rng.random();
-                    *held = list[cumulative.partition_point(|&c| c <= u).min(list.len() - 1)];
+                    *held = choice.at(rng.random());
                 }
                 *held
             }
+        }
+    }
+
+    /// The flows of the next frames, each of which is a burst by itself.
+    fn fill(&mut self, flows: &mut [u32]) {
+        match self {
+            Self::Cycle { .. } => flows.fill_with(|| self.next(true)),
+            Self::Random { choice, rng, .. } => flows.fill_with(|| choice.at(rng.random())),
         }
     }
 }

@@ -6,16 +6,19 @@
 //! need not be.
 
 mod column;
+mod polled;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::frame::Frame;
+use crate::planes::{polls_alone, servers};
 use crate::random::stream;
 use crate::scenario::Scenario;
 use crate::service::Service;
 
-pub use column::{AT_ONCE, Bounds, Coming, Done, Keep, Leaving, Passing, Refused, Stays};
+pub use column::{AT_ONCE, Bounds, Coming, Done, Keep, Leaving, Passing, Refused, Served, Stays};
+pub use polled::{PollTally, Polled};
 
 /// Identical servers, by the instant at which each is free again.
 #[derive(Debug)]
@@ -97,6 +100,58 @@ impl Many {
         let done = start.saturating_add(work);
         self.busy.push(Reverse(done));
         Passage { start, done }
+    }
+}
+
+/// What serves the frames of a node by recursion.
+#[derive(Debug)]
+pub enum Server {
+    /// One by one.
+    Station(Box<Station>, Servers),
+    /// In polls.
+    Polled(Box<Polled>),
+}
+
+impl Server {
+    /// The server of a node of a scenario.
+    #[must_use]
+    pub fn of_node(scenario: &Scenario, node: usize) -> Self {
+        if node < scenario.model.tasks.len() && polls_alone(scenario, node) {
+            return Self::Polled(Box::new(Polled::of_node(scenario, node)));
+        }
+        Self::Station(Box::new(Station::of_node(scenario, node)), Servers::new(servers(scenario, node)))
+    }
+
+    /// Offers frames in a column; see [`Station::pass_column`] and [`Polled::pass_column`].
+    pub fn pass_column<C: Coming>(
+        &mut self,
+        column: &[C],
+        is_last: bool,
+        keep: &mut impl Keep,
+        bounds: Bounds,
+        beyond: &mut Vec<(u64, Passage)>,
+    ) -> Served {
+        match self {
+            Self::Station(station, servers) => station.pass_column(servers, column, keep, bounds, beyond),
+            Self::Polled(polled) => polled.pass_column(column, is_last, keep, bounds, beyond),
+        }
+    }
+
+    /// Offers frames, and does what is due before the bound; see [`Station::pass`] and [`Polled::pass`].
+    pub fn pass(
+        &mut self,
+        frames: &[Frame],
+        refused: &mut Vec<Frame>,
+        beyond: &mut Vec<(u64, Passage)>,
+        bounds: Bounds,
+        sink: &mut impl Sink,
+    ) {
+        match self {
+            Self::Station(station, servers) => {
+                station.pass(servers, frames, refused, beyond, bounds.segment_end_ps, sink);
+            }
+            Self::Polled(polled) => polled.pass(frames, bounds, refused, beyond, sink),
+        }
     }
 }
 

@@ -194,8 +194,12 @@ pub struct Served {
 pub struct Bounds {
     /// The size of all frames, if there is one.
     pub only_bytes: Option<u32>,
+    /// Beginning of the segment, picoseconds.
+    pub segment_begin_ps: u64,
     /// End of the segment, picoseconds.
     pub segment_end_ps: u64,
+    /// Nothing is known of frames that come from here on, picoseconds.
+    pub bound_ps: u64,
 }
 
 impl Station {
@@ -399,8 +403,9 @@ impl Line<'_> {
 }
 
 impl Refused {
+    /// Adds one that came to the router at an instant.
     #[inline]
-    fn add(&mut self, arrival_ps: u64) {
+    pub fn add(&mut self, arrival_ps: u64) {
         self.first_ps = if self.count == 0 { arrival_ps } else { self.first_ps.min(arrival_ps) };
         self.last_ps = self.last_ps.max(arrival_ps);
         self.count += 1;

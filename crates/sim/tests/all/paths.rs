@@ -3,7 +3,8 @@
 use crate::scenarios::{US, exit, go, on, pool, port, seconds, task, to, w1, w3};
 use proptest::prelude::*;
 use routecast_sim::scenario::{
-    Flow, Load, Model, Path, Policy, Process, Route, RouteKind, Scenario, Source, Target, Task, Variation,
+    Activation, Flow, Interruptions, Load, Model, Path, Policy, Process, RandomTime, Route, RouteKind, Scenario,
+    Source, Target, Task, Variation,
 };
 use routecast_sim::{Outcome, simulate};
 use std::collections::BTreeMap;
@@ -64,6 +65,7 @@ fn agree(scenario: &Scenario, path: Path) {
     for (a, b) in outcome.nodes.iter().zip(&reference.nodes) {
         assert!((a.working_units - b.working_units).abs() < 1e-6, "{} {}", a.working_units, b.working_units);
         assert!((a.dropped_pps - b.dropped_pps).abs() < 1e-3);
+        assert_eq!((a.interrupts_per_s, a.spinning_units), (b.interrupts_per_s, b.spinning_units));
     }
 }
 
@@ -291,6 +293,62 @@ proptest! {
             }
         }
         go_on(&mut scenario, queue, middle_us, middle);
+        agrees_with_frames_one_by_one(scenario)?;
+    }
+}
+
+/// Ways to take frames in polls.
+fn polls() -> impl Strategy<Value = (Activation, usize)> {
+    let batches = prop::sample::select(vec![1_usize, 3, 64]);
+    let interrupts = (
+        prop::sample::select(vec![0.0, 0.3, 1.0]),
+        prop::sample::select(vec![0.0, 2.0, 20.0]),
+        prop::sample::select(vec![None, Some(0.0), Some(1.5)]),
+        any::<bool>(),
+        prop::sample::select(vec![0.0, 0.0, 1.0, 5.0]),
+    );
+    (batches, prop::option::of(interrupts), any::<bool>()).prop_map(|(batch, interrupts, spins)| {
+        let Some((cost, moderation, wakeup, exhaustive, linger)) = interrupts else {
+            return (if spins { Activation::Polling } else { Activation::Dedicated }, batch.max(2));
+        };
+        let wakeup = wakeup.map(|us| RandomTime::Mean { mean_ps: us * US, variation: Variation::Exponential });
+        let (cost_ps, moderation_ps, linger_ps) = (cost * US, moderation * US, linger * US);
+        (Activation::Interrupt { budget: batch, cost_ps, moderation_ps, wakeup, exhaustive, linger_ps }, 1)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn a_task_unit_that_polls_alone_needs_no_events(
+        (activation, batch) in polls(),
+        ports in 1_usize..4,
+        variation in prop::sample::select(vec![Variation::Deterministic, Variation::Exponential]),
+        sizes in prop::sample::select(vec![vec![64], vec![64, 594, 1518]]),
+        queue in prop::sample::select(vec![1_usize, 7, 512]),
+        // At these loads many frames come, and are done, at one instant.
+        load in prop::sample::select(vec![0.1, 0.4, 0.5, 0.8, 1.0, 1.6]),
+        frames in prop::sample::select(vec![50.0, 3e3, 1e4]),
+        even in any::<bool>(),
+        per_batch_us in prop::sample::select(vec![0.0, 0.5]),
+        speed in prop::sample::select(vec![1.0, 1.7]),
+        interrupted in any::<bool>(),
+        middle_us in prop::sample::select(vec![None, Some(None), Some(Some(0.0)), Some(Some(0.25))]),
+    ) {
+        let mut scenario = rss(ports, variation, &sizes, queue, load, frames, even);
+        for core in &mut scenario.model.tasks[1..5] {
+            (core.activation, core.batch, core.per_batch_ps) = (activation.clone(), batch, per_batch_us * US);
+        }
+        let cpu = &mut scenario.model.pools[0];
+        cpu.speed = vec![speed; 4];
+        let duration = RandomTime::Mean { mean_ps: 3.0 * US, variation: Variation::Exponential };
+        cpu.interruptions = interrupted.then_some(Interruptions { rate_hz: 1e4, duration });
+        if let Some(middle_us) = middle_us {
+            go_on(&mut scenario, queue, middle_us, variation);
+        }
+        agree(&scenario, Path::Recursion);
+        let polls = |path| fates(&scenario, path).nodes[1..5].iter().map(|core| core.polls_per_s).collect::<Vec<_>>();
+        prop_assert_eq!(polls(Path::Recursion), polls(Path::Events));
         agrees_with_frames_one_by_one(scenario)?;
     }
 }
