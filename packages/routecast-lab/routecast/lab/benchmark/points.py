@@ -216,11 +216,19 @@ def write_points(points: Sequence[Point], folder: Path) -> Path:
 
 
 def _latency_rows(result: BenchmarkResult, stream_name: str, frame_bytes: float, conditions: Point) -> Sequence[Point]:
-    """Return a row for each valid trial of the latency procedure of one stream and frame size."""
+    """Return a row for each valid trial of the latency procedure of one stream and frame size.
+
+    Trials at a throughput that was lowered after them are left out.
+    """
+    key = (stream_name, frame_bytes)
+    rows = () if result.latency is None else result.latency.rows
+    loads_pps = [row.rate_pps for row in rows if (row.stream, row.frame_bytes) == key]
     trials = (
         record.trial
         for record in result.trials
-        if (record.procedure, record.stream, record.frame_bytes) == ("latency", stream_name, frame_bytes)
+        if record.procedure == "latency"
+        and (record.stream, record.frame_bytes) == key
+        and any(math.isclose(record.rate_pps, load_pps) for load_pps in loads_pps)
     )
     return [row for trial in trials if (row := latency_row(conditions, trial)) is not None]
 
