@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from routecast.errors import QuantityProblem
 from routecast.evaluate.points import LATENCY_STATISTICS, Point, PointLatency
@@ -88,7 +88,7 @@ def latency_of(trial: Trial) -> PointLatency | None:
     p95_s, samples = _of_histogram(delay)
     times = {name: getattr(delay, f"{name}_s", p95_s) for name in LATENCY_STATISTICS}
     # The quantiles of a histogram are the upper ends of its classes, and may exceed the greatest time.
-    known = {
+    known: dict[str, Any] = {
         f"{name}_s": min(seconds, times["max"]) if math.isfinite(times["max"]) else seconds
         for name, seconds in times.items()
         if math.isfinite(seconds) and seconds > 0.0

@@ -133,7 +133,7 @@ def measure_latencies(
     for ratio, trial in shares.trials(evaluator, load, capacity_pps, duration_s):
         row = latency_row(point, trial)
         if not as_json:
-            data().print(_describe_latency(ratio, trial, row), markup=False)
+            data().print(_describe_latency(ratio, trial, row, point), markup=False)
         if row is None:
             why = "; ".join(trial.invalid) or "no frame was timed"
             failures.append(f"{_conditions(point)}, latency at {ratio:.0%}: {why}")
@@ -146,10 +146,10 @@ def measure_latencies(
     return documents, failures
 
 
-def _describe_latency(ratio: float, trial: Trial, row: Point | None) -> str:
+def _describe_latency(ratio: float, trial: Trial, row: Point | None, point: Point) -> str:
     from routecast.quantity import format_duration, format_pps
 
-    where = f"Latency at {ratio:.0%}, {format_pps(trial.offered_pps)}"
+    where = f"Latency at {ratio:.0%}, {format_pps(trial.offered_pps)} ({_conditions(point)})"
     if row is None or row.latency is None:
         return f"{where}: not known, {'; '.join(trial.invalid) or 'no frame was timed'}."
     times = ", ".join(

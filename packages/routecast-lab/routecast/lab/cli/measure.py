@@ -521,7 +521,8 @@ def _measure_until(
             out=out,
             on_progress=progress,
         )
-        latencies, failures = [], []
+        latencies: list[dict[str, Any]] = []
+        failures: list[str] = []
         if request.latency is not None and known.is_enough:
             latencies, failures = _latencies_of(request, known, evaluator, duration_s, out, as_json=as_json)
         print_known(known, until_ratio=request.until_ratio, as_json=as_json, latencies=latencies)
