@@ -8,8 +8,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from routecast.calibration.latency import STATISTICS, LatencyRow, fit_curve, prior_of, shape
+from routecast.calibration import fit
+from routecast.calibration.latency import (
+    STATISTICS,
+    LatencyRow,
+    MeasuredLatency,
+    disturbed_rows,
+    fit_curve,
+    measured_latency,
+    prior_of,
+    shape,
+)
 from routecast.errors import QuantityProblem
+from routecast.evaluate.point_table import parse_points
+from routecast.evaluate.points import Point, calibrating
 
 FRAME_S = 0.2e-6
 LOW = LatencyRow(load_ratio=0.1, latency_s=12e-6)
@@ -96,3 +108,62 @@ def test_no_row_and_no_time_of_a_frame_are_refused() -> None:
         fit_curve((LOW,), prior_of("p50"), frame_s=0.0)
     with pytest.raises(QuantityProblem, match="of the capacity: give more than 0"):
         fit_curve((LOW,), prior_of("p50"), frame_s=FRAME_S).quantiles_s(0.0, (0.5,))
+
+
+RATES = "cores,throughput_mpps,{heads},disturbed\n1,5,{none},\n2,9.8,{none},\n"
+
+
+def table(heads: str, *rows: str) -> tuple[Point, ...]:
+    """Return two rates of 5 and 9.8 Mpps, and rows of latency with one core, without a rate."""
+    none = "," * heads.count(",")
+    return parse_points(RATES.format(heads=heads, none=none) + "".join(f"1,,{row}\n" for row in rows))
+
+
+def curve_of(points: tuple[Point, ...], statistic: str = "p50") -> MeasuredLatency:
+    curve = measured_latency(fit(calibrating(points)), points, points[0], statistic)
+    assert curve is not None
+    return curve
+
+
+def test_rows_at_one_load_are_repeats_whose_spread_is_their_noise() -> None:
+    heads = "latency_load_pps,latency_p50_us"
+    law = prior_of("p50").noise
+    even = curve_of(table(heads, "5e5,12,", "5e5,12,", "5e5,12,", "4e6,30,"))
+    assert [row.noise_ratio for row in even.rows] == pytest.approx([law] * 4)
+    # 10, 12 and 15 us: standard deviation of the logarithms 0.2030, by hand; the row at another load has no repeat.
+    spread = curve_of(table(heads, "5e5,10,", "501e3,12,", "5e5,15,", "4e6,30,"))
+    assert [row.noise_ratio for row in spread.rows] == pytest.approx([0.2030, 0.2030, 0.2030, law], rel=1e-3)
+    widths = [float(np.diff(np.log(measured.curve.quantiles_s(0.3, (0.025, 0.975))))[0]) for measured in (even, spread)]
+    assert widths[0] < widths[1]
+
+
+def test_a_disturbed_repeat_has_no_effect_and_rows_that_all_were_are_named() -> None:
+    heads = "latency_load_pps,latency_p50_us"
+    calm = curve_of(table(heads, "5e5,12,", "5e5,12.1,"))
+    marked = table(heads, "5e5,12,", "5e5,12.1,", "5e5,900,core 1: other work took 40 %")
+    assert curve_of(marked).rows == calm.rows
+    assert disturbed_rows(marked, "p50") == ()
+    all_marked = table(heads, "5e5,12,yes", "4e6,30,yes")
+    assert measured_latency(fit(calibrating(all_marked)), all_marked, all_marked[0], "p50") is None
+    assert len(disturbed_rows(all_marked, "p50")) == 2
+    assert disturbed_rows(all_marked, "p99") == ()
+
+
+def test_the_testers_delay_and_the_devices_in_series_are_taken_out() -> None:
+    plain = curve_of(table("latency_load_pps,latency_mean_us", "5e5,11,"), "mean")
+    heads = "latency_load_pps,latency_mean_us,latency_devices,latency_tester_us"
+    # CSIT 17.01: two devices in series, and 4 us of the tester's own.
+    measured = curve_of(table(heads, "5e5,26,2,4,"), "mean")
+    assert measured.rows[0].latency_s == pytest.approx(plain.rows[0].latency_s)
+    assert measured.rows[0].noise_ratio == pytest.approx(plain.rows[0].noise_ratio)
+    tail = curve_of(table(heads.replace("mean", "p99"), "5e5,26,2,4,"), "p99")
+    assert (tail.rows[0].noise_ratio or 0.0) > 0.25  # quantiles of several devices do not add up
+
+
+def test_steps_of_the_testers_clock_are_noise_of_their_variance() -> None:
+    heads = "latency_load_pps,latency_p50_us,latency_resolution_us"
+    rows = curve_of(table(heads, "5e5,20,10,", "4e6,40,,")).rows
+    law = prior_of("p50").noise
+    # Rounding to steps of 10 us has the variance 100/12 us²: 0.1443 of 20 us.
+    assert rows[0].noise_ratio == pytest.approx(math.hypot(law, 10.0 / math.sqrt(12.0) / 20.0))
+    assert rows[1].noise_ratio == pytest.approx(law)

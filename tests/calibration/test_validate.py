@@ -13,6 +13,7 @@ import routecast
 from routecast.calibration import validate
 from routecast.cli.run import run
 from routecast.errors import FitProblem
+from routecast.evaluate.point_table import parse_points
 from routecast.evaluate.points import Point
 
 DATA = Path(routecast.__file__).parent / "data"
@@ -84,3 +85,9 @@ def test_series_are_calibrated_apart(tables: Tables) -> None:
 def test_an_unknown_router_is_answered_with_the_nearest_known_one(tables: Tables) -> None:
     with pytest.raises(FitProblem, match="multicore"):
         validate(tables[0], router="multicor")
+
+
+def test_a_row_of_latency_without_a_rate_is_no_prediction() -> None:
+    points = parse_points("cores,throughput,latency_p50_us,latency_load\n1,2e6,,\n2,3.9e6,20,0.1\n")
+    row = "cores,throughput,latency_p50_us,latency_load_pps\n1,2e6,,\n2,3.9e6,20,4e5\n2,,22,4e5\n4,,,\n"
+    assert [len(validate(table).rows) for table in (points, parse_points(row))] == [2, 3]

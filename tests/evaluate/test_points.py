@@ -301,6 +301,27 @@ def test_rows_without_a_rate_do_not_calibrate_and_are_written_so() -> None:
             "row 2, column latency_load_of",
             "but the row's rate is no_loss",
         ),
+        (
+            "cores,throughput,latency_p50_us,latency_p99_us,latency_load,latency_tester_us\n"
+            "1,2e6,20,40,0.1,4\n2,4e6,20,40,0.1,25\n",
+            "row 3, column latency_tester_us",
+            "no less than the p50 of 20 us, which contains it",
+        ),
+        (
+            "cores,throughput,latency_p50_us,latency_load,latency_tester_us\n1,2e6,20,0.1,-4\n",
+            "row 2, column latency_tester_us",
+            'got "-4"',
+        ),
+        (
+            "cores,throughput,latency_p50_us,latency_load,latency_resolution_us\n1,2e6,20,0.1,-1\n",
+            "row 2, column latency_resolution_us",
+            'got "-1"',
+        ),
+        (
+            "cores,throughput,latency_p50_us,latency_load,latency_devices\n1,2e6,20,0.1,0\n",
+            "row 2, column latency_devices",
+            "a whole number >= 1",
+        ),
     ],
 )
 def test_a_bad_table_is_answered_in_words(text: str, place: str, words: str) -> None:
@@ -563,6 +584,21 @@ def test_latencies_of_rows_are_read_and_written_back() -> None:
     assert points_text(again) == points_text(points)
     assert again[0].latency is not None
     assert again[0].latency.p99_s == pytest.approx(20e-6)
+
+
+def test_the_path_of_a_latency_is_read_and_written_back() -> None:
+    points = parse_points(
+        "cores,throughput,latency_mean_us,latency_load,latency_devices,latency_tester (ns),latency_resolution\n"
+        "1,2e6,26,0.1,2,4000,10 us\n2,4e6,26,0.1,,0,\n"
+    )
+    paths = [point.latency for point in points]
+    assert [path and (path.devices, path.tester_s, path.resolution_s) for path in paths] == [
+        (2, pytest.approx(4e-6), pytest.approx(10e-6)),
+        (1, 0.0, 0.0),
+    ]
+    again = parse_points(points_text(points))
+    assert points_text(again) == points_text(points)
+    assert "latency_devices" not in points_text(points[1:])
 
 
 def test_a_row_may_have_a_latency_and_no_rate() -> None:

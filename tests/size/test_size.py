@@ -218,6 +218,28 @@ def test_latencies_of_one_load_that_contradict_each_other_are_named(
     assert any("p99 of 18 us and of 180 us, both at 10% of the capacity" in text for text in answer["remarks"])
 
 
+def test_a_table_whose_latency_rows_were_all_disturbed_calibrates_no_latency_and_names_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    marked = (
+        "cores,frame_bytes,throughput_mpps,rate_kind,latency_load_ratio,latency_p50_us,latency_p99_us,disturbed\n"
+        "1,64,5.1,overload,0.1,12,18,yes\n2,64,10.0,overload,,,,\n4,64,19.4,overload,0.9,31,80,yes\n"
+    )
+    path = tmp_path / "disturbed.csv"
+    path.write_text(marked)
+    options = ["size", str(path), "--target", "15 Mpps", "--latency", "p99 < 100 us", "--cores", "1..8", "--json"]
+    assert run(options) == 1
+    (answer,) = json.loads(capsys.readouterr().out)["series"]
+    assert answer["latency_s"] is None
+    assert "disturbed: not calibrated" in answer["answer"]
+    assert "1 core, 64 B at 10%; 4 cores, 64 B at 90%" in answer["latency_reason"]
+    # One calm row is enough, and the disturbed one then has no effect.
+    calm = marked.replace("0.9,31,80,yes", "0.9,31,80,")
+    far_off = calm.replace("0.1,12,18,yes", "0.1,1200,1800,yes")
+    answers = [answered_table(text, "15 Mpps", "p99 < 1 ms", tmp_path, capsys) for text in (calm, far_off)]
+    assert answers[0]["latency_s"] == answers[1]["latency_s"] > 0.0
+
+
 def test_a_loss_that_is_rarer_than_simulated_frames_tell_is_not_confirmed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

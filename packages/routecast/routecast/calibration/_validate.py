@@ -6,6 +6,7 @@ a measured rate are predicted. The summary counts only held-out rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -145,6 +146,8 @@ def validate(
 ) -> Validation:
     """Calibrate each series from its ``calibrate`` points and predict all its points.
 
+    A point with a latency and no rate is left out: nothing is to be predicted of it here.
+
     Parameters
     ----------
     points : sequence of Point
@@ -162,6 +165,7 @@ def validate(
         from routecast.quantity.did_you_mean import did_you_mean  # only for messages
 
         raise FitProblem("", f'unknown router "{router[:60]}": {did_you_mean(router, ROUTERS)}')
+    points = [point for point in points if point.latency is None or math.isfinite(point.throughput_pps)]
     rows: dict[int, Prediction] = {}
     series = []
     for name in dict.fromkeys(point.series for point in points):

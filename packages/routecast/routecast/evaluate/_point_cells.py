@@ -86,6 +86,11 @@ def read_latency(text: str, unit: Unit) -> float:
     return _amount(text, unit, parse_duration_s)
 
 
+def read_delay(text: str, unit: Unit) -> float:
+    """Read a time that may be 0."""
+    return 0.0 if is_number(text) and float(text) == 0.0 else _amount(text, unit, parse_duration_s)
+
+
 def read_load_ratio(text: str, unit: Unit) -> float:
     """Read a load as a share of a rate; one in overload is above 1, or 100 %."""
     number = text.removesuffix("%").strip()

@@ -130,6 +130,20 @@ COLUMNS: Final[Mapping[str, PointColumn]] = {
     ),
     "latency_arrivals": PointColumn("cbr, poisson, on_off or trace; empty: not stated"),
     "latency_samples": PointColumn("frames that were timed, a whole number >= 1; empty: not stated"),
+    "latency_devices": PointColumn(
+        "devices in series that the latency is of, a whole number >= 1; empty: 1; a prediction is of one of them"
+    ),
+    "latency_tester_us": PointColumn(
+        "the tester's own delay, which the latencies contain and the prediction does not, >= 0 and below the "
+        "latencies, in us or with a unit; empty: 0",
+        ("latency_tester",),
+        _TIMES,
+    ),
+    "latency_resolution_us": PointColumn(
+        "step in which the tester counts time, >= 0, in us or with a unit; empty: not stated",
+        ("latency_resolution",),
+        _TIMES,
+    ),
     "repeat": PointColumn("number of the repetition, not used: rows with equal conditions are repetitions"),
     "standard_error_ratio": PointColumn(
         "standard error of the rate over the rate, more than 0 and less than 1; empty: not known",

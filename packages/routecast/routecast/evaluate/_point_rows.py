@@ -16,6 +16,7 @@ from routecast.evaluate._point_cells import (
     is_number,
     read_arrivals,
     read_bit_rate,
+    read_delay,
     read_disturbance,
     read_encapsulation_bytes,
     read_frame_rate,
@@ -53,6 +54,7 @@ _THOUSANDS: Final = re.compile(r"[1-9]\d{0,2}(?:,\d{3}){2,}(?:\.\d+)?(?![\d,])")
 _CORES: Final = re.compile(r"\s*(?:physical )?(?:cores?|cpus?|threads?)$", re.IGNORECASE)
 _MAX_CORES, _MAX_FLOWS, _MAX_PORTS, _MAX_QUEUES = 4096, 10**9, 1024, 65_536
 _MAX_SAMPLES = 10**12
+_MAX_DEVICES = 1000
 _LONGEST_LATENCY_S = 10.0
 _LEAST_LOAD_PPS = 10.0
 _MEASURING_SLACK = 1.01
@@ -274,6 +276,9 @@ class RowReader:
             load_of=cell("latency_load_of", read_rate_kind, ""),
             arrivals=cell("latency_arrivals", read_arrivals, ""),
             samples=cell("latency_samples", whole_number(_MAX_SAMPLES), None),
+            devices=cell("latency_devices", whole_number(_MAX_DEVICES), 1),
+            tester_s=cell("latency_tester_us", read_delay, 0.0),
+            resolution_s=cell("latency_resolution_us", read_delay, 0.0),
             **{f"{name}_s": cell(f"latency_{name}_us", read_latency, math.nan) for name in LATENCY_STATISTICS},
         )
         is_timed = any(math.isfinite(latency.of(name)) for name in LATENCY_STATISTICS)
@@ -381,6 +386,14 @@ def _latency_faults(latency: PointLatency, point: Point) -> Iterable[tuple[str, 
     least_s, most_s = latency.min_s, latency.max_s
     if latency.mean_s < least_s or latency.mean_s > most_s:
         yield "latency_mean_us", f"got {format_duration(latency.mean_s)}, which is not between min and max"
+    of_tester = [(name, seconds) for name, seconds in timed if seconds <= latency.tester_s]
+    if of_tester:
+        name, seconds = of_tester[0]
+        yield (
+            "latency_tester_us",
+            f"got {format_duration(latency.tester_s)}, no less than the {name} of {format_duration(seconds)}, which "
+            "contains it: one of them has another unit, or the latencies are already without it (then leave it empty)",
+        )
     longest = max(seconds for _, seconds in timed)
     if longest > _LONGEST_LATENCY_S:
         yield first, f"got up to {format_duration(longest)}: no router keeps a frame that long; look for another unit"

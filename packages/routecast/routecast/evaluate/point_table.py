@@ -148,10 +148,10 @@ def _table(table: Iterable[Sequence[str]], name: str, router: Point | None) -> P
     return PointTable(points=tuple(point for _, point in points), remarks=tuple(reader.remarks()))
 
 
-def _latency_cell(point: Point, *, name: str, per_unit: float | None = None) -> object:
-    """Return a cell of a row's latency, in units of which a base unit has ``per_unit``."""
+def _latency_cell(point: Point, *, name: str, per_unit: float | None = None, unstated: object = None) -> object:
+    """Return a cell of a row's latency, in units of which a base unit has ``per_unit``; none for ``unstated``."""
     amount = None if point.latency is None else getattr(point.latency, name)
-    if isinstance(amount, float) and math.isnan(amount):
+    if amount == unstated or (isinstance(amount, float) and math.isnan(amount)):
         return None
     return amount if amount is None or per_unit is None else float(f"{amount * per_unit:.12g}")
 
@@ -175,6 +175,9 @@ _CELL_OF_COLUMN: Final[Mapping[str, Callable[[Point], object]]] = {
     "latency_load_of": partial(_latency_cell, name="load_of"),
     "latency_arrivals": partial(_latency_cell, name="arrivals"),
     "latency_samples": partial(_latency_cell, name="samples"),
+    "latency_devices": partial(_latency_cell, name="devices", unstated=1),
+    "latency_tester_us": partial(_latency_cell, name="tester_s", per_unit=1e6, unstated=0.0),
+    "latency_resolution_us": partial(_latency_cell, name="resolution_s", per_unit=1e6, unstated=0.0),
 }
 
 

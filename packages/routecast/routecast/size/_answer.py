@@ -85,6 +85,8 @@ class LatencyAnswer:
     value_s: float = math.nan
     arrivals: str = ""
     reason: str = ""
+    in_short: str = ""
+    """The reason as the answer states it."""
     service_s: float = math.nan
     is_open: bool = False
     low_s: float = math.nan
@@ -104,21 +106,26 @@ class LatencyAnswer:
         least_s: float = math.nan,
         is_fixed: bool = True,
         has_rows: bool = False,
+        disturbed: str = "",
     ) -> LatencyAnswer:
         """Return what a table of throughputs says of the latency: nothing but the service time, its lower bound.
 
         ``least_s``: the least credible service time; ``is_fixed``: whether all frames have one size, so that the
         quantiles of the latency are no less than it, too; ``has_rows``: whether the table has latencies, of other
-        quantities.
+        quantities; ``disturbed``: the rows of a bound's quantity, where all of them were disturbed.
         """
         refuted = tuple(
             bound for bound in bounds if bound.limit < least_s and (is_fixed or bound.quantity in {"mean", "max"})
         )
         if refuted:
             reason = f"cannot be {' and '.join(map(str, refuted))}: the service time of a frame is longer"
-            return cls(reason=reason, service_s=service_s, is_open=True, refuted=refuted)
+            short = reason.partition(":")[0]
+            return cls(reason=reason, in_short=short, service_s=service_s, is_open=True, refuted=refuted)
+        if disturbed:
+            reason = f"disturbed: not calibrated, because other work disturbed all of its rows ({disturbed})"
+            return cls(reason=reason, in_short=reason, service_s=service_s, is_open=True)
         why = "the table has it for other quantities only" if has_rows else "the table has throughputs only"
-        return cls(reason=f"not measured: {why}", service_s=service_s, is_open=True)
+        return cls(reason=f"not measured: {why}", in_short="not measured", service_s=service_s, is_open=True)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data; an unknown latency is null."""
@@ -203,7 +210,7 @@ class Sizing:
                 f"{format_duration(self.latency.service_s)} for a frame, and none passes in less"
             )
         bounds = " and ".join(map(str, self.bounds))
-        words = f"; latency: {self.latency.reason.partition(':')[0]}, so {bounds} is neither confirmed nor refuted"
+        words = f"; latency: {self.latency.in_short}, so {bounds} is neither confirmed nor refuted"
         if self.least is None or math.isnan(self.latency.service_s):
             return words
         service = f"service time of a frame: {format_duration(self.latency.service_s)} {_busy(self.least.cores)}"

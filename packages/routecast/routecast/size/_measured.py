@@ -9,11 +9,12 @@ from dataclasses import replace
 import numpy as np
 
 from routecast.calibration.carried import Carry
-from routecast.calibration.counts import Count
+from routecast.calibration.counts import Count, cores
 from routecast.calibration.forecast import Forecast, Goal, forecast
-from routecast.calibration.latency import MeasuredLatency, measured_latency
-from routecast.evaluate.points import Point
+from routecast.calibration.latency import MeasuredLatency, disturbed_rows, measured_latency
+from routecast.evaluate.points import MOST_LISTED, Point
 from routecast.evaluate.targets import Target as Bound
+from routecast.quantity import format_pps
 from routecast.size._answer import LatencyAnswer, Sizing, Target
 
 _ARRIVALS = {
@@ -50,7 +51,12 @@ def size(
     # The rate may be that of links: no core is then faster than its service time.
     least_s = math.nan if least is None else min(answer.service_s, least.cores / least.high_pps)
     latency = LatencyAnswer.not_measured(
-        answer.service_s, bounds, least_s=least_s, is_fixed=target.frames.is_fixed, has_rows=_has_rows(points)
+        answer.service_s,
+        bounds,
+        least_s=least_s,
+        is_fixed=target.frames.is_fixed,
+        has_rows=_has_rows(points),
+        disturbed=_disturbed_text(points, bounds),
     )
     return _sizing(answer, target, bounds, answer.counts, least, latency)
 
@@ -83,6 +89,21 @@ def _sizing(
 
 def _has_rows(points: Sequence[Point]) -> bool:
     return any(point.latency is not None for point in points)
+
+
+def _disturbed_text(points: Sequence[Point], bounds: Sequence[Bound]) -> str:
+    """Return the conditions and loads of the rows of a bound's quantity if all were disturbed; empty if not."""
+    rows = next(filter(None, (disturbed_rows(points, bound.quantity) for bound in bounds)), ())
+    texts = list(dict.fromkeys(map(_describe_row, rows)))
+    return "; ".join(texts[:MOST_LISTED]) + ("; …" if len(texts) > MOST_LISTED else "")
+
+
+def _describe_row(point: Point) -> str:
+    assert point.latency is not None
+    is_rate = math.isfinite(point.latency.load_pps)
+    load = format_pps(point.latency.load_pps) if is_rate else f"{point.latency.load_ratio:.0%}"
+    frames = point.frame_mix.name if point.frame_mix else f"{point.frame_bytes:g} B"
+    return f"{cores(point.cores)}, {frames} at {load}"
 
 
 def _latencies(answer: Forecast, points: Sequence[Point], bounds: Sequence[Bound]) -> tuple[MeasuredLatency, ...]:

@@ -76,6 +76,12 @@ def import_trials(
     link: Annotated[
         str | None, typer.Option("--link", metavar="RATE", help="Rate of a port, for files that do not say it.")
     ] = None,
+    load: Annotated[
+        str | None,
+        typer.Option(
+            "--load", metavar="RATE", help="Rate that was offered, for files of latencies that do not say it."
+        ),
+    ] = None,
     series: Annotated[
         str | None, typer.Option("--series", metavar="NAME", help="One name for all: the router and what it does.")
     ] = None,
@@ -101,7 +107,8 @@ def import_trials(
     TRex, NFVbench, bench-trafficgen, CSIT, iperf3, dperf, MoonGen and siitperf are read, HDR histograms, and tables as
     CSV, Parquet or spreadsheets.
     """
-    records = _with_conditions(_records(files, format_name, frame, rename, latency_unit), cores, link, series)
+    read = _records(files, format_name, frame, rename, latency_unit)
+    records = _with_load(_with_conditions(read, cores, link, series), load)
     if out is not None:
         _write_records(records, out)
     if as_json:
@@ -219,6 +226,31 @@ def _with_conditions(
         )
         for record in records
     )
+
+
+def _with_load(records: Sequence[Record], load: str | None) -> tuple[Record, ...]:
+    """Return records of which those with a latency and without a rate have the rate of ``load``.
+
+    Raises QuantityProblem: the load is no rate, or is one of bits and the size of the frames is not known.
+    """
+    from routecast.errors import QuantityProblem
+    from routecast.load.frames import FrameMix
+    from routecast.load.offered import IntendedRate
+
+    if load is None:
+        return tuple(records)
+    rate = IntendedRate.parse(load)
+
+    def loaded(record: Record) -> Record:
+        trial = record.trial
+        if trial.latency is None or math.isfinite(trial.offered_pps):
+            return record
+        if not record.frame_bytes >= 64.0:
+            raise QuantityProblem(load, f"--load {load}: the file does not say its frame size: give --frame")
+        offered_pps = rate.pps(record.mix or FrameMix.fixed(round(record.frame_bytes)))
+        return replace(record, trial=replace(trial, intended_pps=offered_pps, offered_pps=offered_pps))
+
+    return tuple(map(loaded, records))
 
 
 def _named(files: Sequence[Path]) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""``routecast measure`` without a load: the maximum forwarding rate, for each number of cores."""
+"""``routecast measure`` without a load: the maximum forwarding rate and the latency, for each number of cores."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from routecast.cli.console import data, print_json, print_trial, progress_bar, r
 
 if TYPE_CHECKING:
     from routecast.evaluate.points import Point
+    from routecast.evaluate.trial import Trial
+    from routecast.lab.benchmark.latency_rows import LatencyShares
     from routecast.lab.benchmark.overload import ForwardingRate
     from routecast.lab.testbed.measure import Measure
     from routecast.load.offered import OfferedLoad
 
-__all__ = ["FLOWS_OF_SEVERAL_CORES", "core_counts", "measure_rates"]
+__all__ = ["FLOWS_OF_SEVERAL_CORES", "core_counts", "measure_latencies", "measure_rates"]
 
 FLOWS_OF_SEVERAL_CORES = 1024
 """Number of flows for several cores, which a hash spreads evenly over them."""
@@ -54,8 +56,11 @@ def measure_rates(
     duration_s: float,
     out: Path | None,
     as_json: bool,
+    latency: LatencyShares | None = None,
 ) -> None:
     """Measure the maximum forwarding rate for each number of cores, print it, and append it to a table of points.
+
+    ``latency``: shares of each maximum forwarding rate at which the latency is measured, too.
 
     Raises CriterionFailed: a trial stays invalid, or the tester reaches no overload, so that the rate is a lower bound;
     RoutecastError: the bed cannot be made, the load cannot be sent, or ``out`` cannot be written.
@@ -73,21 +78,86 @@ def measure_rates(
                 f"looking for the maximum forwarding rate of {_conditions(point)}, from {load.rate_pps:,.0f} frames/s"
             )
             rate = measure_forwarding_rate(evaluator, load, duration_s=duration_s)
+            if not as_json:
+                print_trial(data(), rate.trial)
+                data().print(_describe_rate(rate, point), markup=False, style="bold")
+            timed: list[dict[str, Any]] = []
+            if not rate.is_maximum:
+                failures.append(_failure(rate, point))
+            elif out is not None:
+                append_point(out, measured_point(point, rate.trial))
+                remark(f"Row appended to {out}")
+            if rate.is_maximum and latency is not None:
+                timed, missing = measure_latencies(
+                    evaluator,
+                    load,
+                    latency,
+                    point,
+                    capacity_pps=rate.trial.forwarded_pps,
+                    duration_s=duration_s,
+                    out=out,
+                    as_json=as_json,
+                )
+                failures += missing
             facts = evaluator.facts()
         if as_json:
-            documents.append(_rate_document(rate, point, facts))
-        else:
-            print_trial(data(), rate.trial)
-            data().print(_describe_rate(rate, point), markup=False, style="bold")
-        if not rate.is_maximum:
-            failures.append(_failure(rate, point))
-        elif out is not None:
-            append_point(out, measured_point(point, rate.trial))
-            remark(f"Row appended to {out}")
+            documents.append(_rate_document(rate, point, facts) | ({} if latency is None else {"latency": timed}))
     if as_json:
         print_json({"forwarding_rates": documents})
     if failures:
         raise CriterionFailed("; ".join(failures) + (f"; {out} receives no row for it" if out is not None else ""))
+
+
+def measure_latencies(
+    evaluator: Measure,
+    load: OfferedLoad,
+    shares: LatencyShares,
+    point: Point,
+    *,
+    capacity_pps: float,
+    duration_s: float,
+    out: Path | None,
+    as_json: bool,
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Measure the latency at shares of ``capacity_pps``, print it, and append a row a trial to a table of points.
+
+    Returns the trials as plain data, and a sentence for each that gave no latency.
+
+    Raises RoutecastError: the load cannot be sent, or ``out`` cannot be written.
+    """
+    from routecast.lab.benchmark.latency_rows import latency_row
+    from routecast.lab.benchmark.points import append_point
+
+    documents, failures = [], []
+    rows = 0
+    for ratio, trial in shares.trials(evaluator, load, capacity_pps, duration_s):
+        row = latency_row(point, trial)
+        if not as_json:
+            data().print(_describe_latency(ratio, trial, row, point), markup=False)
+        if row is None:
+            why = "; ".join(trial.invalid) or "no frame was timed"
+            failures.append(f"{_conditions(point)}, latency at {ratio:.0%}: {why}")
+        elif out is not None:
+            append_point(out, row)
+            rows += 1
+        documents.append({"load_ratio": ratio, "disturbed": row.disturbed if row else "", "trial": trial.to_json()})
+    if rows:
+        remark(f"{rows} row{'s' if rows > 1 else ''} of latency appended to {out}")
+    return documents, failures
+
+
+def _describe_latency(ratio: float, trial: Trial, row: Point | None, point: Point) -> str:
+    from routecast.quantity import format_duration, format_pps
+
+    where = f"Latency at {ratio:.0%}, {format_pps(trial.offered_pps)} ({_conditions(point)})"
+    if row is None or row.latency is None:
+        return f"{where}: not known, {'; '.join(trial.invalid) or 'no frame was timed'}."
+    times = ", ".join(
+        f"{name} {format_duration(row.latency.of(name))}"
+        for name in ("mean", "p50", "p99")
+        if row.latency.of(name) > 0.0
+    )
+    return f"{where}: {times}" + (f"; disturbed: {row.disturbed}." if row.disturbed else ".")
 
 
 def _measured_point(evaluator: Measure, load: OfferedLoad, count: int | None, out: Path | None) -> Point:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,13 +17,14 @@ from routecast.cli.console import check_figure_file, data, print_json, print_tab
 from routecast.cli.options import AsJson, LoadOptions, Seed, grouped
 from routecast.cli.over_time import OverTime, OverTimeOptions
 from routecast.lab.cli.bed_options import CoresOption, DeviceOptions, PowerOption
-from routecast.lab.cli.forwarding_rate import FLOWS_OF_SEVERAL_CORES, core_counts, measure_rates
+from routecast.lab.cli.forwarding_rate import FLOWS_OF_SEVERAL_CORES, core_counts, measure_latencies, measure_rates
 from routecast.progress import Progress, ShareProgress
 
 if TYPE_CHECKING:
     from routecast.evaluate.points import Point
     from routecast.evaluate.ramp import Ramp, RampResult
     from routecast.evaluate.trial import Trial
+    from routecast.lab.benchmark.latency_rows import LatencyShares
     from routecast.lab.study.until import KnownRouter
     from routecast.lab.testbed.measure import Measure
     from routecast.lab.testbed.metrics_server import RunningMeasurement, SliceRates
@@ -95,8 +96,10 @@ def run_until(
     )
 
 
-def print_known(known: KnownRouter, *, until_ratio: float, as_json: bool) -> None:
-    """Print the measured rates, the precision at each frame size, and whether it suffices."""
+def print_known(
+    known: KnownRouter, *, until_ratio: float, as_json: bool, latencies: Sequence[Mapping[str, Any]] = ()
+) -> None:
+    """Print the measured rates, the precision at each frame size, and whether it suffices; in JSON latencies, too."""
     from routecast.calibration.views import rows_table
     from routecast.evaluate.plain import plain
 
@@ -115,6 +118,7 @@ def print_known(known: KnownRouter, *, until_ratio: float, as_json: bool) -> Non
                 "is_enough": known.is_enough,
                 "warnings": list(known.fitted.warnings),
             }
+            | ({"latency": list(latencies)} if latencies else {})
         )
         return
     print_table(data(), rows_table(rows))
@@ -129,6 +133,7 @@ def print_known(known: KnownRouter, *, until_ratio: float, as_json: bool) -> Non
 
 _bed_option = partial(typer.Option, rich_help_panel="Test bed")
 _address_option = partial(typer.Option, rich_help_panel="Addresses and phases")
+_latency_option = partial(typer.Option, rich_help_panel="Latency, too")
 _until_option = partial(typer.Option, rich_help_panel="Until enough is known")
 _FIRST_LOAD = "50 kpps"
 _DURATION = "500 ms"
@@ -237,6 +242,37 @@ class UntilOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyOptions:
+    """Shares of the maximum forwarding rate at which the latency is measured, too."""
+
+    latency_at: Annotated[
+        str | None,
+        _latency_option(
+            "--latency-at",
+            metavar="SHARE,…",
+            help='Then measure the latency at shares of the maximum forwarding rate, "10%,90%"; each trial is a row.',
+        ),
+    ] = None
+    latency_trials: Annotated[
+        int,
+        _latency_option(
+            "--latency-trials", metavar="N", min=1, max=100, help="Trials at each share: their spread is the noise."
+        ),
+    ] = 3
+
+    def shares(self) -> LatencyShares | None:
+        """Return the shares; None without any.
+
+        Raises QuantityProblem: a share is no number above 0.
+        """
+        from routecast.lab.benchmark.latency_rows import LatencyShares
+
+        if self.latency_at is None:
+            return None
+        return LatencyShares.parse(self.latency_at, repeats=self.latency_trials)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Request:
     """The options of ``measure`` that decide what is sent, and through what."""
 
@@ -249,6 +285,7 @@ class _Request:
     reports: LiveOptions
     ramp: Ramp | None
     until_ratio: float | None
+    latency: LatencyShares | None = None
 
     @property
     def is_search(self) -> bool:
@@ -261,6 +298,12 @@ class _Request:
         from routecast.errors import QuantityProblem
 
         load, is_search, is_until = self.load, self.is_search, self.until_ratio is not None
+        if self.latency is not None and not (is_search or is_until):
+            message = (
+                "--latency-at is for shares of the maximum forwarding rate: leave out --load, --ramp and the "
+                "recording; a trial with --load prints its latency"
+            )
+            raise QuantityProblem("", message)
         if self.ramp and (load.load or is_until or self.over_time.is_wanted or self.sending.slices):
             message = "--ramp brings its own load: leave out --load, --until, --slices, --over-time"
             raise QuantityProblem(str(ramp), message)
@@ -374,6 +417,7 @@ def measure(
         ),
     ] = None,
     precision: UntilOptions,
+    latency: LatencyOptions,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -388,8 +432,9 @@ def measure(
 
     Without --load, find the maximum forwarding rate, which the device forwards in overload. If the tester reaches no
     overload, the rate is a lower bound, printed with ≥. An invalid trial is repeated, and then printed with its
-    reasons. With --until, each of many trials is where it is expected to narrow the rates most. The command exits with
-    1 after a lower bound, an invalid trial, or too few trials for --until.
+    reasons. With --until, each of many trials is where it is expected to narrow the rates most. With --latency-at, the
+    latency is measured at shares of the rate that was found. The command exits with 1 after a lower bound, an invalid
+    trial, or too few trials for --until.
     """
     from routecast.evaluate.ramp import Ramp
     from routecast.lab.testbed.metrics_server import RunningMeasurement
@@ -406,6 +451,7 @@ def measure(
         reports=reports,
         until_ratio=parse_ratio(precision.until) if precision.until else None,
         ramp=Ramp.parse(ramp) if ramp else None,
+        latency=latency.shares(),
     )
     request.refuse_contradictions(ramp)
     counts = core_counts(sending.cores, testbed, device=device.dut, options=device.settings())
@@ -420,6 +466,7 @@ def measure(
             duration_s=duration_s,
             out=out,
             as_json=as_json,
+            latency=request.latency,
         )
     elif request.until_ratio is not None:
         _measure_until(request, precision, offered, duration_s, out, as_json=as_json)
@@ -474,9 +521,43 @@ def _measure_until(
             out=out,
             on_progress=progress,
         )
-        print_known(known, until_ratio=request.until_ratio, as_json=as_json)
+        latencies: list[dict[str, Any]] = []
+        failures: list[str] = []
+        if request.latency is not None and known.is_enough:
+            latencies, failures = _latencies_of(request, known, evaluator, duration_s, out, as_json=as_json)
+        print_known(known, until_ratio=request.until_ratio, as_json=as_json, latencies=latencies)
+        if failures:
+            raise CriterionFailed("; ".join(failures))
         if not known.is_enough:
             raise CriterionFailed(f"{len(known.measured)} measurements were not enough: allow more with --most")
+
+
+def _latencies_of(
+    request: _Request, known: KnownRouter, evaluator: Measure, duration_s: float, out: Path | None, *, as_json: bool
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Measure the latency at each frame size that was measured, at shares of the rate that is known of it."""
+    from routecast.lab.benchmark.points import point_of
+    from routecast.load.frames import FrameMix
+
+    assert request.latency is not None
+    documents, failures = [], []
+    for size in sorted({round(point.frame_bytes) for point in known.measured}):
+        frames = FrameMix.fixed(size)
+        point = point_of(evaluator.bed, frames)
+        (row,) = known.fitted.predict([point])
+        of_size, missing = measure_latencies(
+            evaluator,
+            request.offered(load=_FIRST_LOAD, frame=f"{size} B"),
+            request.latency,
+            point,
+            capacity_pps=row.throughput_pps,
+            duration_s=duration_s,
+            out=out,
+            as_json=as_json,
+        )
+        documents += [{"frame_bytes": size, **document} for document in of_size]
+        failures += missing
+    return documents, failures
 
 
 def _measure_trial(

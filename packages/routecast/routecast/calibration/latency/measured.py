@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import stdev
 from typing import Final
 
 import numpy as np
@@ -18,7 +19,7 @@ from routecast.calibration.latency.prior import STATISTICS, Statistic, prior_of
 from routecast.evaluate.points import Point, RateKind
 from routecast.quantity import format_duration
 
-__all__ = ["LatencyAt", "MeasuredLatency", "measured_latency"]
+__all__ = ["LatencyAt", "MeasuredLatency", "disturbed_rows", "measured_latency"]
 
 Floats = NDArray[np.float64]
 
@@ -26,6 +27,13 @@ _BEYOND: Final = 0.95
 """Above this share of the capacity nothing is stated without a row there: a few percent of load move it tenfold."""
 _OTHER_SIZE: Final = math.log(1.3)
 _OTHER_CORES: Final = 0.05
+_SAME_LOAD: Final = 0.01
+"""Rows of equal conditions whose loads differ by no more, relative to each other, are repeats."""
+_IN_SERIES: Final = math.log(1.3)
+"""Widening of a quantile of several devices in series, of which an equal share is taken as that of one of them.
+
+Of two independent exponential delays, half the p99 of the sum is 0.72 times the p99 of one of them.
+"""
 _PER_BYTE_S: Final = 0.5e-9
 """What a byte of a frame takes besides the links, s: cards and buses, between X710 and XL710 cards of CSIT 17.01."""
 _LINKS: Final = 2
@@ -133,34 +141,35 @@ def measured_latency(
     """Return the curve of a statistic under conditions; None if no row measured it, or it is never predicted.
 
     Rows of the frame size that is asked are used where there are any. Others are carried: each byte takes its time on
-    the links and half a nanosecond, and the row counts for less.
+    the links and half a nanosecond, and the row counts for less. Of each row the tester's own delay is subtracted, and
+    the latency is that of one device: an equal share of several in series. A row's noise is that of the law, or the
+    spread of its repeats if that is larger (rows of the same conditions and load), with the tester's steps of time:
+    a time that is rounded to a step has the variance step² / 12. Disturbed rows are left out.
     """
     named = next((known for known in STATISTICS if known == statistic), None)
     if named is None:
         return None
-    timed = [
-        (point, point.latency.of(statistic))
-        for point in points
-        if point.latency is not None and math.isfinite(point.latency.of(statistic)) and not point.disturbed
-    ]
+    timed = [(point, _of_one_s(point, statistic)) for point in _timed(points, statistic) if not point.disturbed]
     same = [pair for pair in timed if math.isclose(pair[0].frame_bytes, conditions.frame_bytes, rel_tol=0.02)]
     chosen = same or timed
     if not chosen:
         return None
     per_byte_s = _PER_BYTE_S + (_LINKS * 8.0 / conditions.link_bps if conditions.link_bps else 0.0)
     prior = prior_of(named, rate_kind=_kind_of(chosen[0][0]))
+    loads = [max(_load_pps(point) / _capacity_pps(fitted, point), _LEAST_LOAD) for point, _ in chosen]
+    spreads = _spreads_of_repeats(chosen, loads)
     rows = []
-    for point, seconds in chosen:
+    for (point, seconds), load_ratio, spread in zip(chosen, loads, spreads, strict=True):
+        assert point.latency is not None
         carried_s = seconds + per_byte_s * (conditions.frame_bytes - point.frame_bytes) * (not same)
         noise = math.hypot(
-            prior.noise, 0.0 if same else _OTHER_SIZE, 0.0 if point.cores == chosen[0][0].cores else _OTHER_CORES
+            max(prior.noise, spread),
+            point.latency.resolution_s / math.sqrt(12.0) / point.latency.devices / seconds,
+            _IN_SERIES if point.latency.devices > 1 and named != "mean" else 0.0,
+            0.0 if same else _OTHER_SIZE,
+            0.0 if point.cores == chosen[0][0].cores else _OTHER_CORES,
         )
-        load_ratio = _load_pps(point) / _capacity_pps(fitted, point)
-        rows.append(
-            LatencyRow(
-                load_ratio=max(load_ratio, _LEAST_LOAD), latency_s=max(carried_s, 0.1 * seconds), noise_ratio=noise
-            )
-        )
+        rows.append(LatencyRow(load_ratio=load_ratio, latency_s=max(carried_s, 0.1 * seconds), noise_ratio=noise))
     # The time of a frame on one core, of small frames: a stated rate is often a link's.
     frame_s = fitted.service_s(1, min(point.frame_bytes for point in fitted.points))
     return MeasuredLatency(
@@ -171,6 +180,36 @@ def measured_latency(
         rows=tuple(rows),
         points=tuple(point for point, _ in chosen),
     )
+
+
+def disturbed_rows(points: Sequence[Point], statistic: str) -> tuple[Point, ...]:
+    """Return the rows that measured a statistic, where all of them were disturbed; none if a row was not."""
+    timed = _timed(points, statistic) if statistic in STATISTICS else ()
+    return timed if all(point.disturbed for point in timed) else ()
+
+
+def _timed(points: Sequence[Point], statistic: str) -> tuple[Point, ...]:
+    """Return the points whose latency has a statistic."""
+    return tuple(point for point in points if point.latency is not None and math.isfinite(point.latency.of(statistic)))
+
+
+def _of_one_s(point: Point, statistic: str) -> float:
+    """Return what one device takes, in seconds: without the tester's own delay, an equal share of those in series."""
+    assert point.latency is not None
+    return (point.latency.of(statistic) - point.latency.tester_s) / point.latency.devices
+
+
+def _spreads_of_repeats(timed: Sequence[tuple[Point, float]], loads: Sequence[float]) -> list[float]:
+    """Return, for each row, the standard deviation of the logarithm over its repeats; 0 for a row without any."""
+    spreads = []
+    for (point, _), load in zip(timed, loads, strict=True):
+        logs = [
+            math.log(seconds)
+            for (other, seconds), other_load in zip(timed, loads, strict=True)
+            if other.conditions == point.conditions and math.isclose(load, other_load, rel_tol=_SAME_LOAD)
+        ]
+        spreads.append(stdev(logs) if len(logs) > 1 else 0.0)
+    return spreads
 
 
 def _load_pps(point: Point) -> float:

@@ -17,6 +17,9 @@ NAN = float("nan")
 
 Bound = Literal["", "lower", "upper"]
 
+LATENCY_FACTS = ("p95_s", "samples", "devices", "tester_s", "resolution_s")
+"""Fields of a point's latency that a trial has no place for: facts of a record, with ``latency_`` before the name."""
+
 NO_THROUGHPUT = frozenset({"reconf", *PROCEDURES}) - {"throughput"}
 """Goals of trials that measure no throughput, so that their forwarded rate is not the router's."""
 

@@ -11,18 +11,19 @@ import io
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, cast
 
 from routecast.errors import FileProblem, Problem
 from routecast.evaluate.point_table import is_head, parse_cells
-from routecast.evaluate.points import Point
+from routecast.evaluate.points import Point, PointLatency
 from routecast.evaluate.trial import Bottleneck, Delay, Trial, TrialPower
 from routecast.lab.benchmark.exchange._benchmark import is_journal, read_journal
 from routecast.lab.benchmark.exchange._document import MAX_BYTES, MAX_NUMBER
-from routecast.lab.benchmark.exchange._record import NAN, Record, measured
+from routecast.lab.benchmark.exchange._record import LATENCY_FACTS, NAN, Record, measured
 from routecast.quantity import bounded_file
 from routecast.quantity.table_file import csv_cells, is_spreadsheet, read_sheet, read_table_text, rename_heads
 from routecast.quantity.whole_file import unfinished
@@ -205,7 +206,58 @@ def _share(cell: str) -> str:
 
 
 def records_of_points(points: Sequence[Point]) -> tuple[Record, ...]:
-    """Return the measured points of a table as records; a point without a rate is none."""
+    """Return the measured points of a table as records: each rate, and each latency with its load.
+
+    A point without both is none.
+    """
+    return (*_rates_of(points), *_latencies_of(points))
+
+
+def _latencies_of(points: Sequence[Point]) -> Iterator[Record]:
+    for point in points:
+        latency = point.latency
+        if latency is None:
+            continue
+        load_pps = latency.load_ratio * point.throughput_pps if math.isnan(latency.load_pps) else latency.load_pps
+        unstated = PointLatency()
+        facts: dict[str, object] = {
+            f"latency_{name}": fact
+            for name in LATENCY_FACTS
+            if (fact := getattr(latency, name)) == fact and fact != getattr(unstated, name)
+        }
+        if point.frame_mix:
+            facts["mix"] = point.frame_mix.name
+        yield Record(
+            source="table of points",
+            title=point.series,
+            goal="latency",
+            frame_bytes=point.frame_bytes,
+            ports=point.ports,
+            link_bps=NAN if point.link_bps is None else point.link_bps,
+            cores=point.cores,
+            flows=point.flows,
+            facts=facts,
+            trial=replace(
+                measured(
+                    intended_pps=load_pps,
+                    offered_pps=load_pps,
+                    forwarded_pps=NAN,
+                    frame_bytes=point.frame_bytes,
+                    latency=Delay(
+                        mean_s=latency.mean_s,
+                        min_s=latency.min_s,
+                        p50_s=latency.p50_s,
+                        p99_s=latency.p99_s,
+                        max_s=latency.max_s,
+                    ),
+                    notes=(f"disturbance: {point.disturbed}",) if point.disturbed else (),
+                ),
+                arrivals=latency.arrivals,
+            ),
+        )
+
+
+def _rates_of(points: Sequence[Point]) -> tuple[Record, ...]:
     return tuple(
         Record(
             source="table of points",

@@ -28,6 +28,9 @@ PDR_LOSS_RATIO = 0.005
 LATENCY_LOAD_RATIOS = {"pdr_0": 0.0, "pdr_10": 0.1, "pdr_50": 0.5, "pdr_90": 0.9}
 """Loads at which latency is measured, over the PDR's lower bound."""
 
+_LATENCY_STEP_S = 1e-6
+"""The model has latencies in whole microseconds."""
+
 MIN_LATENCY_PPS = 9000.0
 """Least rate per direction at which latency is measured; the load "0 %" has this rate."""
 
@@ -180,7 +183,7 @@ def _latency_record(document: Document, node: Node, direction: str, load: str, o
         forwarded_pps=NAN,
         latency=latency,
         note=note if text and not histogram else "",
-        facts={"way": direction, "load": load},
+        facts={"way": direction, "load": load, "latency_resolution_s": _LATENCY_STEP_S},
     )
 
 

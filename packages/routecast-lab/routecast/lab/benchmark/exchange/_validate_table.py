@@ -2,20 +2,27 @@
 
 The best valid trial of each set of conditions counts: the throughput of a search, or the forwarded rate in overload.
 Trials of other procedures measure no throughput. A rate that the medium limits becomes a row that never calibrates,
-since the link explains it. A rate that the tester limits is left out.
+since the link explains it. A rate that the tester limits is left out. Latencies at a known load become rows without a
+rate.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from routecast.errors import FileProblem, Problem
 from routecast.evaluate.point_table import points_text
 from routecast.evaluate.points import Point, RateKind
-from routecast.lab.benchmark.exchange._record import LIMITS, NO_THROUGHPUT, Record
+from routecast.lab.benchmark.exchange._record import LATENCY_FACTS, LIMITS, NO_THROUGHPUT, Record
+from routecast.lab.benchmark.latency_rows import latency_row
 
 _KIND_OF_GOAL: Mapping[str, RateKind] = {"ndr": "no_loss", "mrr": "overload"}
+_TIMED_GOALS = frozenset({"latency", "run", "mrr", "ndr", "pdr"})
+"""Goals of trials at a load that is held, as opposed to the steps of a search, bursts and resets."""
+
 _Conditions = tuple[str, int, float, int | None]
 """Series, cores, mean frame size, flows."""
 
@@ -78,7 +85,61 @@ def validate_text(
                 rate_kind=_KIND_OF_GOAL.get(record.goal, ""),
             )
         )
-    return points_text(points)
+    return points_text([*points, *_latency_rows(records, points, goal, cores, flows, on_remark)])
+
+
+def _latency_rows(
+    records: Sequence[Record],
+    points: Sequence[Point],
+    goal: str | None,
+    cores: int | None,
+    flows: int | None,
+    on_remark: Callable[[str], None],
+) -> list[Point]:
+    """Return a row for each valid trial with a latency at a known load, of series that have a rate.
+
+    The other arguments are those of :func:`validate_text`; ``on_remark`` gets a line for each kind of latency that is
+    left out.
+    """
+    rows: list[Point] = []
+    left_out: dict[str, int] = {}
+    for record in records:
+        if record.trial.latency is None or record.goal not in _TIMED_GOALS or not record.trial.is_valid:
+            continue
+        if goal is not None and record.goal not in {goal, "latency"}:
+            continue
+        row_cores = record.cores or cores
+        same_series = [point for point in points if point.series == record.series]
+        near = [point for point in same_series if (point.cores, point.frame_bytes) == (row_cores, record.frame_bytes)]
+        reason = ""
+        if not same_series:
+            reason = "no rate of its series is known; --series gives files one name"
+        elif row_cores is None or not record.frame_bytes >= 64.0:
+            reason = "its cores or frame size are not known: --cores, --frame"
+        if not reason:
+            known = (near or same_series)[0]
+            conditions = replace(
+                known,
+                cores=row_cores or 1,
+                frame_bytes=record.frame_bytes,
+                frame_mix=record.mix,
+                flows=record.flows or flows,
+            )
+            row = latency_row(conditions, record.trial)
+            if row is None:
+                reason = "the load at which it was measured is not known: --load"
+            elif row.latency is not None and row.latency.load_pps > 1.01 * row.line_rate_pps:
+                reason = "its load is more than the links carry"
+            elif row.latency is not None:
+                stated: dict[str, Any] = {
+                    name: record.facts[f"latency_{name}"] for name in LATENCY_FACTS if f"latency_{name}" in record.facts
+                }
+                rows.append(replace(row, rate_kind=known.rate_kind, latency=replace(row.latency, **stated)))
+        if reason:
+            left_out[reason] = left_out.get(reason, 0) + 1
+    for reason, number in left_out.items():
+        on_remark(f"the latency of {number} trial{'s' if number > 1 else ''} is left out: {reason}")
+    return rows
 
 
 def _best_records(

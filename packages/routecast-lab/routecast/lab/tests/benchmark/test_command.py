@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -140,16 +141,21 @@ def test_cores_are_given_to_a_device_and_not_to_a_model(capsys: pytest.CaptureFi
 def test_the_folder_of_a_benchmark_holds_points_that_size_reads(capsys: pytest.CaptureFixture[str]) -> None:
     name = f"p{os.getpid() % 100_000}"
     Path("slow.testbed.toml").write_text(f'name = "{name}"\nkind = "namespaces"\n')
-    arguments = ("--testbed", "slow.testbed.toml", "--dut", "linux", "--procedures", "frame_loss", "--out", "there")
-    assert command(*arguments, "--cores", "1") == 0
+    arguments = ("--testbed", "slow.testbed.toml", "--dut", "linux", "--procedures", "latency,frame_loss")
+    assert command(*arguments, "--out", "there", "--cores", "1") == 0
     output = capsys.readouterr().err
     table = Path("there/points.csv")
     if not table.exists():  # the tester was too slow, or disturbed
         assert "No row of points.csv: IPv4, 64 B" in output
         pytest.skip(output)
     assert "Maximum forwarding rates, for `routecast size`: there/points.csv" in output
-    (point,) = read_points(table)
+    point, *timed = read_points(table)
     assert (point.cores, point.frame_bytes, point.series, point.calibrate) == (1, 64.0, "linux", True)
+    for row in timed:  # none where no trial was valid
+        assert row.latency is not None
+        assert row.latency.arrivals == "cbr"
+        assert row.latency.p50_s <= row.latency.p99_s
+        assert replace(row, throughput_pps=1.0).conditions == point.conditions
     with pytest.raises(SystemExit) as leave:
         main(["size", str(table), "--target", "1 kpps"])
     assert not leave.value.code

@@ -191,7 +191,8 @@ def test_a_mix_of_nfvbench_stays_a_mix(tmp_path: Path) -> None:
     trials, points = tmp_path / "trials.csv", tmp_path / "points.csv"
     assert run(["import", str(tmp_path / "nfv.json"), "--cores", "2", "--out", str(trials)]) == 0
     assert run(["export", str(trials), "--format", "validate", "--goal", "ndr", "--out", str(points)]) == 0
-    (point,) = read_points(points)
+    point, timed = read_points(points)
+    assert timed.frame_mix == point.frame_mix
     assert "IMIX 594" in points.read_text(encoding="utf-8")
     assert point.frame_mix is not None
     assert point.frame_mix.share_by_bytes == pytest.approx({64: 7 / 12, 594: 4 / 12, 1518: 1 / 12})

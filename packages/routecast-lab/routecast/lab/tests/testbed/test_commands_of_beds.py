@@ -301,6 +301,52 @@ def test_without_a_load_the_maximum_forwarding_rate_becomes_a_row_of_points(
 
 
 @pytest.mark.wire
+def test_latencies_at_shares_of_the_rate_become_rows_of_the_same_table(
+    bed: str, tmp_path: Path, run: Run, undisturbed: Run
+) -> None:
+    if shutil.which("nft") is None:
+        pytest.skip("needs nft: apt install nftables")
+    table = tmp_path / "points.csv"
+    arguments = ("measure", "--testbed", bed, "--dut", "nftables", "--dut-option", "rules=3000", "--cores", "1")
+    arguments += ("--duration", "100 ms", "--retries", "9", "--out", str(table), "--json")
+
+    def measured() -> Any:
+        table.unlink(missing_ok=True)
+        return run(*arguments, "--latency-at", "10%,50%", "--latency-trials", "2")
+
+    def judge(done: Any) -> None:
+        assert done.returncode == 0, done.stderr
+
+    done = undisturbed(measured, judge, trials=lambda done: [SimpleNamespace(invalid=[done.stderr], notes=[])])
+    (answer,) = json.loads(done.stdout)["forwarding_rates"]
+    rate, *rows = read_points(table)
+    assert rate.throughput_pps == answer["forwarding_rate_pps"]
+    assert [trial["load_ratio"] for trial in answer["latency"]] == [0.1, 0.5, 0.1, 0.5]
+    assert len(rows) == 4
+    for row, document in zip(rows, answer["latency"], strict=True):
+        latency, delay = row.latency, document["trial"]["latency"]
+        assert latency is not None
+        # 100 ms at the greatest rate that is tested are some thousands of frames: one more or less is under a percent.
+        assert latency.load_pps == pytest.approx(document["load_ratio"] * rate.throughput_pps, rel=0.01)
+        assert latency.load_pps == document["trial"]["offered_pps"]
+        assert (latency.arrivals, latency.samples) == ("cbr", document["trial"]["forwarded_frames"])
+        assert 0.0 < latency.min_s <= latency.p50_s <= latency.p95_s <= latency.p99_s <= latency.max_s
+        assert latency.p50_s == pytest.approx(delay["p50_s"])
+        assert row.disturbed == document["disturbed"]
+        assert not row.calibrate
+    sized = run("size", str(table), "--target", f"{0.3 * rate.throughput_pps / 1e3} kpps", "--latency", "p50 < 1 s")
+    if all(row.disturbed for row in rows):
+        assert sized.returncode == 1
+        assert "disturbed: not calibrated" in " ".join(sized.stdout.split())
+    else:
+        assert "p50 there" in " ".join(sized.stdout.split())
+    refused = run("measure", "--testbed", bed, "--load", "10 kpps", "--latency-at", "10%")
+    assert refused.returncode == 2
+    assert "leave out --load" in refused.stderr
+    assert is_gone(bed)
+
+
+@pytest.mark.wire
 def test_a_rate_that_the_wire_limits_is_a_lower_bound_and_no_row(tmp_path: Path, run: Run) -> None:
     # Every machine forwards the 8,127 frames of 1518 bytes that 100 Mbit/s carry in a second.
     path, table = tmp_path / "slow.testbed.toml", tmp_path / "points.csv"
