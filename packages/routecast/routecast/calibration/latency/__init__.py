@@ -1,6 +1,7 @@
 """Latency at loads that were not measured, from rows that were: a curve over the load with intervals."""
 
 from routecast.calibration.latency.curve import Curve, LatencyRow, fit_curve, shape
+from routecast.calibration.latency.judged import LatencyPrediction, are_left_out_in_turn, judged_latencies
 from routecast.calibration.latency.measured import LatencyAt, MeasuredLatency, measured_latency
 from routecast.calibration.latency.prior import STATISTICS, LatencyPrior, Statistic, prior_of
 
@@ -8,11 +9,14 @@ __all__ = [
     "STATISTICS",
     "Curve",
     "LatencyAt",
+    "LatencyPrediction",
     "LatencyPrior",
     "LatencyRow",
     "MeasuredLatency",
     "Statistic",
+    "are_left_out_in_turn",
     "fit_curve",
+    "judged_latencies",
     "measured_latency",
     "prior_of",
     "shape",
