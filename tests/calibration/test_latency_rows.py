@@ -9,11 +9,15 @@ from pathlib import Path
 import pytest
 
 from routecast.calibration import fit, validate
-from routecast.calibration.latency import LatencyPrediction, MeasuredLatency, measured_latency
+from routecast.calibration.advice import AdviceQuestion, advise
+from routecast.calibration.latency import LatencyAdvice, LatencyPrediction, MeasuredLatency, measured_latency
 from routecast.calibration.views import validation_page
 from routecast.cli.run import run
+from routecast.errors import QuantityProblem
 from routecast.evaluate.point_table import parse_points
 from routecast.evaluate.points import Point, calibrating
+from routecast.evaluate.targets import parse_targets
+from routecast.load.offered import IntendedRate
 from routecast.show.page import render_page
 
 HEAD = (
@@ -149,3 +153,56 @@ def test_a_curve_answers_at_any_load_and_at_a_rate_with_cores() -> None:
     assert at_rate.load_ratio == pytest.approx(0.6, rel=0.02)
     assert at_rate.latency_s == pytest.approx(curve.at_load(0.6).latency_s, rel=0.05)
     assert curve.at_load(1.0).reason
+
+
+def advised(rows: str, goal: str, bound: str, most_cores: int | None = None) -> LatencyAdvice:
+    (latency,) = parse_targets([bound])
+    question = AdviceQuestion(goal=IntendedRate.parse(goal), latency=latency, most_cores=most_cores)
+    (advice,) = advise(parse_points(HEAD + rows), question, n=1)
+    assert advice.latency is not None
+    return advice.latency
+
+
+def test_the_row_to_measure_next_is_near_the_load_of_the_target_and_then_one_in_overload() -> None:
+    for rows in (RATE + LOW, RATE.replace("2,64,10.0", "1,64,5.1") + RATE):
+        advice = advised(rows, "3 Mpps", "p50 < 50 us")
+        near, full = advice.rows
+        assert near.load_ratio == pytest.approx(advice.load_ratio)
+        assert near.load_pps == pytest.approx(3e6)
+        assert full.load_ratio > 1.0
+        for row in advice.rows:
+            assert row.width_after < 0.9 * row.width_before
+        assert "is then expected to be known within" in advice.sentences[0]
+    assert not advice.has_rows
+
+
+def test_a_row_of_latency_that_is_there_is_not_named_again() -> None:
+    advice = advised(LOW + RATE + NEAR + OVER, str(0.8 * 19.4) + " Mpps", "p50 < 50 us", most_cores=4)
+    assert advice.cores == 4
+    assert all(row.load_ratio != pytest.approx(0.8, abs=0.03) for row in advice.rows)
+    assert all(row.load_ratio < 1.0 for row in advice.rows)
+    # Without the row it is the first.
+    rows = LOW + RATE + "4,64,19.4,overload,yes,,,,\n" + OVER
+    bare = advised(rows, str(0.8 * 19.4) + " Mpps", "p50 < 5 ms", most_cores=4)
+    assert bare.rows[0].load_ratio == pytest.approx(0.8, abs=0.03)
+
+
+def test_a_rate_that_no_core_carries_needs_no_row_and_a_bound_needs_a_rate() -> None:
+    advice = advised(LOW + RATE, "12 Mpps", "p50 < 50 us", most_cores=2)
+    assert not advice.rows
+    assert "are more than 2 cores carry" in advice.sentences[0]
+    with pytest.raises(QuantityProblem, match="give it with --goal"):
+        advise(parse_points(HEAD + LOW), AdviceQuestion(latency=parse_targets(["p99 < 1 ms"])[0]))
+    with pytest.raises(QuantityProblem, match="no row predicts the max of others"):
+        advised(LOW + RATE, "3 Mpps", "max < 1 ms")
+
+
+def test_the_command_names_rows_of_latency(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(HEAD + LOW + RATE)
+    words = ["next", str(path), "--goal", "3 Mpps", "--latency", "p99 < 100 us", "-n", "1"]
+    assert run(words) == 0
+    assert "Measure the p99 at 3 Mpps with 1 core (59% of the capacity)" in " ".join(capsys.readouterr().out.split())
+    assert run([*words, "--json"]) == 0
+    (series,) = json.loads(capsys.readouterr().out)["series"]
+    assert [row["cores"] for row in series["latency"]["next"]] == [1, 1]

@@ -3,17 +3,21 @@
 from routecast.calibration.latency.curve import Curve, LatencyRow, fit_curve, shape
 from routecast.calibration.latency.judged import LatencyPrediction, are_left_out_in_turn, judged_latencies
 from routecast.calibration.latency.measured import LatencyAt, MeasuredLatency, measured_latency
+from routecast.calibration.latency.next_rows import LatencyAdvice, NextLatency, advise_latency
 from routecast.calibration.latency.prior import STATISTICS, LatencyPrior, Statistic, prior_of
 
 __all__ = [
     "STATISTICS",
     "Curve",
+    "LatencyAdvice",
     "LatencyAt",
     "LatencyPrediction",
     "LatencyPrior",
     "LatencyRow",
     "MeasuredLatency",
+    "NextLatency",
     "Statistic",
+    "advise_latency",
     "are_left_out_in_turn",
     "fit_curve",
     "judged_latencies",

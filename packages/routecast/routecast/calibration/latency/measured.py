@@ -22,7 +22,7 @@ from routecast.evaluate.points import Point, RateKind
 from routecast.quantity import format_duration
 from routecast.quantity.comparison import LEVELS, Intervals
 
-__all__ = ["LatencyAt", "MeasuredLatency", "load_pps_of", "measured_latency"]
+__all__ = ["LatencyAt", "MeasuredLatency", "frame_s_of", "load_pps_of", "measured_latency"]
 
 Floats = NDArray[np.float64]
 
@@ -210,16 +210,19 @@ def measured_latency(
                 knee=prior_of(named, rate_kind=kind).knee if (kind := _kind_of(point)) else None,
             )
         )
-    # The time of a frame on one core, of small frames: a stated rate is often a link's.
-    frame_s = fitted.service_s(1, min(point.frame_bytes for point in fitted.points))
     return MeasuredLatency(
         fitted=fitted,
         statistic=named,
         conditions=conditions,
-        curve=fit_curve(rows, prior, frame_s=frame_s),
+        curve=fit_curve(rows, prior, frame_s=frame_s_of(fitted)),
         rows=tuple(rows),
         points=tuple(point for point, _ in chosen),
     )
+
+
+def frame_s_of(fitted: FittedRouter) -> float:
+    """Return the time of a frame on one core, of the smallest frames: a stated rate is often a link's."""
+    return fitted.service_s(1, min(point.frame_bytes for point in fitted.points))
 
 
 def load_pps_of(point: Point) -> float:
