@@ -11,6 +11,7 @@ import pytest
 from routecast.calibration import fit, validate
 from routecast.calibration.advice import AdviceQuestion, advise
 from routecast.calibration.latency import LatencyAdvice, LatencyPrediction, MeasuredLatency, measured_latency
+from routecast.calibration.latency.views import latency_figure
 from routecast.calibration.views import validation_page
 from routecast.cli.run import run
 from routecast.errors import QuantityProblem
@@ -18,6 +19,7 @@ from routecast.evaluate.point_table import parse_points
 from routecast.evaluate.points import Point, calibrating
 from routecast.evaluate.targets import parse_targets
 from routecast.load.offered import IntendedRate
+from routecast.show.figures import Line
 from routecast.show.page import render_page
 
 HEAD = (
@@ -206,3 +208,20 @@ def test_the_command_names_rows_of_latency(tmp_path: Path, capsys: pytest.Captur
     assert run([*words, "--json"]) == 0
     (series,) = json.loads(capsys.readouterr().out)["series"]
     assert [row["cores"] for row in series["latency"]["next"]] == [1, 1]
+
+
+@pytest.mark.parametrize(("rows", "highest"), [(LOW + RATE + NEAR, 95.0), (LOW + RATE + NEAR + OVER, 120.0)])
+def test_the_band_of_a_figure_ends_at_95_percent_of_the_capacity_or_at_the_highest_row(
+    rows: str, highest: float
+) -> None:
+    points = parse_points(HEAD + rows)
+    figure = latency_figure(fit(calibrating(points)), points, points[0])
+    assert figure is not None
+    lines = [mark for mark in figure.marks if isinstance(mark, Line)]
+    assert [line.name for line in lines] == ["p50, predicted", "p99, predicted"]
+    for line in lines:
+        assert max(line.x) == pytest.approx(highest, rel=0.01)
+        assert all(low < middle < high for low, middle, high in zip(line.low, line.y, line.high, strict=True))
+    assert ("a full ring takes about" in figure.caption) == (highest < 100.0)
+    rates = parse_points("cores,throughput_mpps\n1,5.1\n2,10\n")
+    assert latency_figure(fit(calibrating(rates)), rates, rates[0]) is None

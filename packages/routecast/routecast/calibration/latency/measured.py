@@ -91,9 +91,14 @@ class MeasuredLatency:
         """The greatest load of a row, as a share of the capacity."""
         return max(row.load_ratio for row in self.rows)
 
+    @property
+    def highest_stated_ratio(self) -> float:
+        """The greatest share of the capacity at which a latency is stated: beyond 95 % only with a row there."""
+        return max(_BEYOND, self.highest_load_ratio)
+
     def is_stated(self, load_ratio: float) -> bool:
-        """Whether a latency is stated at a share of the capacity: beyond 95 % only with a row there."""
-        return load_ratio <= max(_BEYOND, self.highest_load_ratio)
+        """Whether a latency is stated at a share of the capacity."""
+        return load_ratio <= self.highest_stated_ratio
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -167,7 +172,7 @@ class MeasuredLatency:
 
         Both are of one draw of the router. Where nothing is stated of the latency, the bound counts as missed.
         """
-        grid = np.geomspace(_LEAST_LOAD, max(_BEYOND, self.highest_load_ratio), _GRID)
+        grid = np.geomspace(_LEAST_LOAD, self.highest_stated_ratio, _GRID)
         below = np.array([self.curve.probability_below(float(ratio), limit_s) for ratio in grid])
         kept = np.interp(np.log(rate_pps / capacities_pps), np.log(grid), below, right=0.0)
         return np.asarray((kept * (capacities_pps >= goal_pps)).mean(axis=0))
