@@ -90,13 +90,13 @@ def test_where_all_rows_calibrate_each_is_predicted_by_those_of_other_loads() ->
     assert alone.reason == "no other row has it"
 
 
-def test_a_disturbed_row_is_not_judged() -> None:
+def test_a_disturbed_row_is_not_predicted() -> None:
     head = HEAD.replace("calibrate,", "calibrate,disturbed,")
     rows = "".join(
         row.replace(",yes,", ",yes,no,").replace(",no,0.5", ",no,yes,0.5") for row in (LOW, RATE, NEAR, HALF)
     )
     row = of_load(validate(parse_points(head + rows)).latencies, 0.5)
-    assert row.reason == "disturbed: not judged"
+    assert row.reason == "disturbed: not calibrated"
 
 
 def test_the_command_prints_what_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -218,6 +218,16 @@ def test_a_page_names_the_bound_that_its_probabilities_keep() -> None:
     assert "Of each number of cores, beside the probability" in rate_alone
 
 
+def test_rows_that_something_disturbed_decide_no_bound(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    disturbed = LATENCIES.replace("rate_kind,", "rate_kind,disturbed,").replace("overload,", "overload,yes,")
+    answer = answered_table(disturbed, "15 Mpps", "p99 < 1 ms", tmp_path, capsys)
+    assert answer["latency_s"] is None
+    assert "disturbed and not calibrated" in answer["latency_reason"]
+    assert "latency: disturbed and not calibrated, so p99 < 1 ms is neither confirmed nor refuted" in answer["answer"]
+    one = LATENCIES.replace("rate_kind,", "rate_kind,disturbed,").replace("overload,", "overload,,")
+    assert answered_table(one, "15 Mpps", "p99 < 1 ms", tmp_path, capsys)["latency_s"] is not None
+
+
 def test_nothing_is_stated_of_a_latency_beyond_the_rows_and_the_knee(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

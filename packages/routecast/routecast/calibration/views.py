@@ -164,6 +164,8 @@ def _latency_interval(row: LatencyPrediction) -> str | None:
 
 
 def _inside(row: LatencyPrediction) -> str:
+    if row.conditions.disturbed:
+        return "disturbed"
     return "" if not row.intervals else "yes" if row.is_covered else "no"
 
 

@@ -104,12 +104,13 @@ class LatencyAnswer:
         least_s: float = math.nan,
         is_fixed: bool = True,
         has_rows: bool = False,
+        is_disturbed: bool = False,
     ) -> LatencyAnswer:
         """Return what a table of throughputs says of the latency: nothing but the service time, its lower bound.
 
         ``least_s``: the least credible service time; ``is_fixed``: whether all frames have one size, so that the
         quantiles of the latency are no less than it, too; ``has_rows``: whether the table has latencies, of other
-        quantities.
+        quantities; ``is_disturbed``: whether it has those of the bounds, of disturbed measurements.
         """
         refuted = tuple(
             bound for bound in bounds if bound.limit < least_s and (is_fixed or bound.quantity in {"mean", "max"})
@@ -117,6 +118,9 @@ class LatencyAnswer:
         if refuted:
             reason = f"cannot be {' and '.join(map(str, refuted))}: the service time of a frame is longer"
             return cls(reason=reason, service_s=service_s, is_open=True, refuted=refuted)
+        if is_disturbed:
+            reason = "disturbed and not calibrated: something disturbed every row that has it"
+            return cls(reason=reason, service_s=service_s, is_open=True)
         why = "the table has it for other quantities only" if has_rows else "the table has throughputs only"
         return cls(reason=f"not measured: {why}", service_s=service_s, is_open=True)
 

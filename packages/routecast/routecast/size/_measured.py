@@ -12,7 +12,7 @@ from routecast.calibration.carried import Carry
 from routecast.calibration.counts import Count
 from routecast.calibration.forecast import Forecast, Goal, forecast
 from routecast.calibration.latency import MeasuredLatency, measured_latency
-from routecast.evaluate.points import Point
+from routecast.evaluate.points import LATENCY_STATISTICS, Point
 from routecast.evaluate.targets import Target as Bound
 from routecast.size._answer import LatencyAnswer, Sizing, Target
 
@@ -50,7 +50,12 @@ def size(
     # The rate may be that of links: no core is then faster than its service time.
     least_s = math.nan if least is None else min(answer.service_s, least.cores / least.high_pps)
     latency = LatencyAnswer.not_measured(
-        answer.service_s, bounds, least_s=least_s, is_fixed=target.frames.is_fixed, has_rows=_has_rows(points)
+        answer.service_s,
+        bounds,
+        least_s=least_s,
+        is_fixed=target.frames.is_fixed,
+        has_rows=_has_rows(points),
+        is_disturbed=_is_disturbed(points, bounds),
     )
     return _sizing(answer, target, bounds, answer.counts, least, latency)
 
@@ -83,6 +88,16 @@ def _sizing(
 
 def _has_rows(points: Sequence[Point]) -> bool:
     return any(point.latency is not None for point in points)
+
+
+def _is_disturbed(points: Sequence[Point], bounds: Sequence[Bound]) -> bool:
+    """Whether some bound is on a quantity that only disturbed rows have."""
+    for bound in bounds:
+        names = {*LATENCY_STATISTICS} & {bound.quantity}
+        rows = [point for point in points if point.latency and any(map(math.isfinite, map(point.latency.of, names)))]
+        if rows and all(point.disturbed for point in rows):
+            return True
+    return False
 
 
 def _latencies(answer: Forecast, points: Sequence[Point], bounds: Sequence[Bound]) -> tuple[MeasuredLatency, ...]:

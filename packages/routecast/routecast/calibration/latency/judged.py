@@ -124,7 +124,7 @@ def _predicted(
     """Return what rows say of a latency, or why they say nothing."""
     curve = measured_latency(fitted, rows, point, statistic)
     if point.disturbed:
-        reason = "disturbed: not judged"
+        reason = "disturbed: not calibrated"
     elif statistic not in STATISTICS:
         reason = "as measured, never predicted"
     elif curve is None:

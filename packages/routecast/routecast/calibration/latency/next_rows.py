@@ -60,7 +60,7 @@ class NextLatency:
         return (
             f"at {format_pps(self.load_pps)} with {cores(self.cores)} ({self.load_ratio:.0%} of the capacity): "
             f"{self.subject} is then expected to be known within {_precision(self.width_after)}, now "
-            f"{_precision(self.width_before)}"
+            f"within {_precision(self.width_before)}"
         )
 
 
@@ -162,8 +162,8 @@ def advise_latency(
     curve = _unmeasured(fitted, statistic) if measured is None else measured.curve
     done = [] if measured is None else [row.load_ratio for row in measured.rows]
     subjects = (
-        (f"that at {format_pps(rate_pps)} with {cores(counts[chosen])}", load_ratio),
-        ("that of a full ring", _FULL_RING),
+        (f"the {bound.quantity} of the target", load_ratio),
+        (f"the {bound.quantity} of a full ring", _FULL_RING),
     )
     return LatencyAdvice(
         bound=bound,
