@@ -51,7 +51,8 @@ def test_the_result_is_plain_json_without_nan(tables: Tables) -> None:
     calibrating, held_out = tables
     for router in ("multicore", "eq5"):
         data = json.loads(json.dumps(validate([*calibrating, *held_out], router=router).to_json(), allow_nan=False))
-        assert set(data) == {"calibrations", "series", "rows", "facts", "notes", "summary"}
+        rates = {"calibrations", "series", "rows", "facts", "notes", "summary"}
+        assert set(data) == {*rates, "latencies", "latency_summaries"}
         assert data["summary"]["held_out"] == 16
 
 

@@ -16,7 +16,10 @@ import pytest
 from routecast.calibration.counts import evaluated_counts
 from routecast.cli.run import run
 from routecast.errors import RoutecastError
+from routecast.evaluate.point_table import parse_points
 from routecast.evaluate.points import Point
+from routecast.evaluate.targets import Target as Bound
+from routecast.evaluate.targets import parse_targets
 from routecast.show.page import render_page
 from routecast.size import Count, Target, modelled, size
 from routecast.size.views import size_page
@@ -197,6 +200,22 @@ def test_rows_of_latency_answer_a_bound_together_with_the_rate(
     assert "p99 there" in tight["answer"]
     impossible = answered_table(LATENCIES, "15 Mpps", "p99 < 5 us", tmp_path, capsys)
     assert impossible["least"] is None
+
+
+def test_a_page_names_the_bound_that_its_probabilities_keep() -> None:
+    points = parse_points(LATENCIES)
+    bounds = parse_targets(["p99 < 100 us"])
+    wanted = Target.parse("15 Mpps", "64 B")
+
+    def page_of(some_bounds: Sequence[Bound]) -> str:
+        sizing = size(points, wanted, counts=range(1, 9), bounds=some_bounds)
+        return render_page(size_page((sizing,), source="rows.csv"))
+
+    kept = "Of each number of cores: that it reaches the rate and keeps p99 &lt; 100 us"
+    assert kept in page_of(bounds)
+    rate_alone = page_of(())
+    assert "p99" not in rate_alone
+    assert "Of each number of cores, beside the probability" in rate_alone
 
 
 def test_nothing_is_stated_of_a_latency_beyond_the_rows_and_the_knee(

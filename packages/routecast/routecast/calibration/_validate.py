@@ -24,6 +24,7 @@ from routecast.quantity.comparison import held_out, summarise
 
 if TYPE_CHECKING:
     from routecast.calibration.facts import OpenFact
+    from routecast.calibration.latency import LatencyPrediction
     from routecast.calibration.router_file import RouterFile
 
 __all__ = ["ROUTERS", "Series", "Validation", "router_file_of", "validate"]
@@ -93,6 +94,7 @@ class Validation:
     rows: tuple[Prediction, ...]
     series: tuple[Series, ...]
     noise_ratio: float | None = None
+    latencies: tuple[LatencyPrediction, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -129,6 +131,13 @@ class Validation:
         """Errors over the held-out rows; NaN where there are none. ``held_out`` is their number."""
         return summarise(held_out(self.rows))
 
+    @property
+    def latency_summaries(self) -> dict[str, dict[str, float]]:
+        """Errors of the held-out latencies by statistic, of those that are predicted."""
+        judged = [row for row in held_out(self.latencies) if row.intervals]
+        statistics = dict.fromkeys(row.statistic for row in judged)
+        return {name: summarise([row for row in judged if row.statistic == name]) for name in statistics}
+
     def to_json(self) -> dict[str, Any]:
         """Return plain data in the shape of ``routecast validate --json``; NaN becomes null."""
         return {
@@ -138,6 +147,8 @@ class Validation:
             "notes": list(self.notes),
             "facts": plain(self.facts),
             "summary": plain(self.summary),
+            "latencies": [plain(row.plain_entries()) for row in self.latencies],
+            "latency_summaries": plain(self.latency_summaries),
         }
 
 
@@ -146,7 +157,8 @@ def validate(
 ) -> Validation:
     """Calibrate each series from its ``calibrate`` points and predict all its points.
 
-    A point with a latency and no rate is left out: nothing is to be predicted of it here.
+    Rows with latencies are predicted, too (:func:`routecast.calibration.latency.judged_latencies`), not by eq. 5. A
+    point with a latency and no rate is no row of the rates.
 
     Parameters
     ----------
@@ -165,9 +177,11 @@ def validate(
         from routecast.quantity.did_you_mean import did_you_mean  # only for messages
 
         raise FitProblem("", f'unknown router "{router[:60]}": {did_you_mean(router, ROUTERS)}')
+    timed = [point for point in points if point.latency is not None]
     points = [point for point in points if point.latency is None or math.isfinite(point.throughput_pps)]
     rows: dict[int, Prediction] = {}
     series = []
+    latencies: list[LatencyPrediction] = []
     for name in dict.fromkeys(point.series for point in points):
         members = [index for index, point in enumerate(points) if point.series == name]
         calibrating = [points[index] for index in members if points[index].calibrate]
@@ -176,11 +190,19 @@ def validate(
         fitted = ROUTERS[router](calibrating, name, seed, noise_ratio)
         for index, prediction in zip(members, fitted.predict([points[index] for index in members]), strict=True):
             rows[index] = prediction
+        rows_of_latency = [point for point in timed if point.series == name]
+        if isinstance(fitted, FittedRouter) and rows_of_latency:
+            from routecast.calibration.latency import judged_latencies  # only where there are some
+
+            latencies += judged_latencies(fitted, rows_of_latency)
         recipe = _recipe(calibrating, seed, noise_ratio) if isinstance(fitted, FittedRouter) else None
         summary = summarise(held_out(rows[index] for index in members))
         series.append(Series(name=name, fitted=fitted, summary=summary, recipe=recipe))
     return Validation(
-        rows=tuple(rows[index] for index in range(len(points))), series=tuple(series), noise_ratio=noise_ratio
+        rows=tuple(rows[index] for index in range(len(points))),
+        series=tuple(series),
+        noise_ratio=noise_ratio,
+        latencies=tuple(latencies),
     )
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from routecast.calibration._fit import fit
 from routecast.calibration.fitted import CONFIDENCE_RATIO, MAX_CORES, FittedRouter, at_cores, sparse_counts
 from routecast.calibration.next_points import NextPoint
+from routecast.errors import QuantityProblem
 from routecast.evaluate.plain import plain
 from routecast.evaluate.points import Point
+from routecast.evaluate.targets import Target as Bound
 from routecast.load.frames import FrameMix
 from routecast.load.offered import IntendedRate
 from routecast.quantity.schema import field, value
+
+if TYPE_CHECKING:
+    from routecast.calibration.latency import LatencyAdvice
 
 __all__ = ["Advice", "AdviceQuestion", "advise"]
 
@@ -31,6 +36,7 @@ class AdviceQuestion:
     goal: IntendedRate | None = field("Rate for which the least number of cores is the target instead", default=None)
     # Cores available for measurements. None: the most of the rows or of ``cores``, or else twice those of calibration.
     most_cores: int | None = None
+    latency: Bound | None = field("Bound on a latency at ``goal``, for which rows of latency are named", default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +46,7 @@ class Advice:
     ``half_width_ratio`` is half the 95 % interval over the rate at the least precise target, or with a goal that of the
     number of cores. ``least_cores`` forward the goal with a probability of 95 %; if no number does, it is None, and
     ``half_width_ratio`` is null in JSON. ``is_hopeless`` marks a goal that no number of cores forwards with a
-    probability of 5 %, for which no measurement is advised.
+    probability of 5 %, for which no measurement is advised. ``latency``: the rows of latency for a bound at the goal.
     """
 
     series: str
@@ -51,6 +57,7 @@ class Advice:
     goal_pps: float | None = None
     least_cores: int | None = None
     is_hopeless: bool = False
+    latency: LatencyAdvice | None = None
 
     @property
     def answer(self) -> str:
@@ -92,6 +99,7 @@ class Advice:
                 if self.goal_pps is None
                 else plain({"goal_pps": self.goal_pps, "least_cores": self.least_cores, "answer": self.answer})
             ),
+            **({} if self.latency is None else {"latency": self.latency.to_json()}),
         }
 
 
@@ -102,8 +110,11 @@ def advise(
 
     Rows that calibrate are the present measurements. Of other rows only the conditions count.
 
-    Raises FitProblem: a series has no point that calibrates.
+    Raises FitProblem: a series has no point that calibrates. Raises QuantityProblem: a bound on a latency has no goal,
+    or is on a quantity that is never predicted.
     """
+    if question is not None and question.latency is not None and question.goal is None:
+        raise QuantityProblem(str(question.latency), "a bound on the latency is kept at a rate: give it with --goal")
     advice = []
     for name in dict.fromkeys(point.series for point in points):
         series_points = [point for point in points if point.series == name]
@@ -137,6 +148,19 @@ def _advise(fitted: FittedRouter, series_points: Sequence[Point], question: Advi
     if goal_pps is not None and least_cores is None:
         points_by_cores = [at_cores(targets[0], k) for k in sparse_counts(MAX_CORES)]
         is_hopeless = max(fitted.chances(points_by_cores, goal_pps)) < 1.0 - CONFIDENCE_RATIO
+    latency = None
+    if question.latency is not None and goal_pps is not None and not is_hopeless:
+        from routecast.calibration.latency import advise_latency  # only where it is wanted
+
+        latency = advise_latency(
+            fitted,
+            series_points,
+            targets[0],
+            question.latency,
+            goal_pps,
+            counts=question.cores or tuple(range(1, max(max_cores, least_cores or 1) + 1)),
+            most_cores=max_cores,
+        )
     return Advice(
         series=fitted.series,
         targets=tuple(targets),
@@ -146,6 +170,7 @@ def _advise(fitted: FittedRouter, series_points: Sequence[Point], question: Advi
         goal_pps=goal_pps,
         least_cores=least_cores,
         is_hopeless=is_hopeless,
+        latency=latency,
     )
 
 

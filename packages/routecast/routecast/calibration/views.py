@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from routecast.calibration.next_points import half_width_ratio
 from routecast.quantity.comparison import held_out
 from routecast.show.page import Folded, Listing, Live, Page, Section, Tile, Tiles
-from routecast.show.tables import Column, Table, percent, signed_percent
+from routecast.show.tables import Column, Table, percent, scaled, signed_percent
 
 if TYPE_CHECKING:
     from routecast.calibration import Prediction, Validation
     from routecast.calibration.advice import Advice
+    from routecast.calibration.latency import LatencyPrediction
     from routecast.evaluate.points import Point
 
 __all__ = ["LIMITS", "advice_table", "rows_table", "validation_page", "validation_tables"]
@@ -25,8 +26,16 @@ _MAX_ROWS = 40
 
 
 def validation_tables(validation: Validation) -> tuple[Table, ...]:
-    """Return every row with its prediction, and the errors by series."""
-    return rows_table(validation.rows), _errors(validation)
+    """Return every row with its prediction, and the errors by series; then the same of latencies that were measured."""
+    rates = rows_table(validation.rows), _errors(validation)
+    return (*rates, *latency_tables(validation))
+
+
+def latency_tables(validation: Validation) -> tuple[Table, ...]:
+    """Return every latency with its prediction, and the errors by statistic; nothing where none was measured."""
+    if not validation.latencies:
+        return ()
+    return _latencies(validation.latencies), *([_latency_errors(validation)] if validation.latency_summaries else [])
 
 
 def validation_page(
@@ -49,7 +58,7 @@ def validation_page(
             Tile(f"{summary['max_abs_error_ratio']:.2%}", "largest"),
             Tile(f"{inside} of {len(held_out_rows)}", "inside their 95 % interval"),
         )
-    rows, errors = validation_tables(validation)
+    rows, errors, *latencies = validation_tables(validation)
     notes = tuple(f"{note[0].upper()}{note[1:]}." for note in validation.notes)
     facts = tuple(f"{fact.text}." for fact in validation.facts)
     sections = [
@@ -61,6 +70,7 @@ def validation_page(
             rows if len(validation.rows) <= _MAX_ROWS else Folded(summary="All rows", table=rows),
             bool(held_out_rows) and errors,
         ),
+        *([Section.of("latencies", "Accuracy of the latencies", "", *latencies)] if latencies else []),
         Section.of(
             "known",
             "Before you rely on it",
@@ -106,6 +116,73 @@ def rows_table(rows: Sequence[Prediction]) -> Table:
 
 def _interval(row: Prediction) -> str | None:
     return f"{row.low / 1e6:#.4g}–{row.high / 1e6:#.4g}" if math.isfinite(row.low) else None
+
+
+def _latencies(rows: Sequence[LatencyPrediction]) -> Table:
+    in_us = scaled(1e6, ".4g")
+    has_calibrating = any(row.role == "calibrate" for row in rows)
+    by_which = (
+        "Shaded rows calibrate; the others were held out."
+        if has_calibrating
+        else "Each is predicted from the rows of other loads or conditions."
+    )
+    return Table.of(
+        rows,
+        len({row.conditions.series for row in rows}) > 1 and Column.text("Series", lambda row: row.conditions.series),
+        Column("Cores", "", "d", lambda row: row.conditions.cores),
+        len({row.conditions.frame_bytes for row in rows}) > 1
+        and Column("Frame", "B", "g", lambda row: row.conditions.frame_bytes),
+        Column("Load", "%", percent_of_load, lambda row: row.load_ratio),
+        Column.text("Of", lambda row: row.statistic),
+        Column("Measured", "us", in_us, lambda row: row.measured),
+        Column("Predicted", "us", in_us, _latency_predicted),
+        Column("95 % interval", "us", getter=_latency_interval),
+        Column("Error", "%", signed_percent, lambda row: row.error_ratio),
+        Column.text("Inside", _inside),
+        name="latencies",
+        title="Latency, measured and predicted",
+        caption=f"{by_which} Load: share of the predicted capacity. Beyond 95 % of it nothing is stated without a row "
+        "there. The least and the greatest are as measured, never predicted.",
+        strong=lambda row: row.role == "calibrate",
+    )
+
+
+def percent_of_load(ratio: float) -> str:
+    """Write a load in percent of the capacity."""
+    return f"{100.0 * ratio:.3g}"
+
+
+def _latency_predicted(row: LatencyPrediction) -> float | str:
+    return "not stated" if math.isfinite(row.ring_s[1]) else row.predicted
+
+
+def _latency_interval(row: LatencyPrediction) -> str | None:
+    low_s, middle_s, high_s = row.ring_s
+    if math.isfinite(middle_s):
+        return f"full ring: about {1e6 * middle_s:.0f}, {1e6 * low_s:.0f}–{1e6 * high_s:.0f}"
+    return f"{1e6 * row.low:#.4g}–{1e6 * row.high:#.4g}" if row.intervals else None
+
+
+def _inside(row: LatencyPrediction) -> str:
+    if row.conditions.disturbed:
+        return "disturbed"
+    return "" if not row.intervals else "yes" if row.is_covered else "no"
+
+
+def _latency_errors(validation: Validation) -> Table:
+    return Table.of(
+        validation.latency_summaries.items(),
+        Column.text("Latency", lambda row: row[0]),
+        Column("Rows", "", "g", _value("held_out")),
+        Column("Mean", "%", percent, _value("mean_abs_error_ratio")),
+        Column("Median", "%", percent, _value("median_abs_error_ratio")),
+        Column("Largest", "%", percent, _value("max_abs_error_ratio")),
+        Column("Inside", "%", _whole_percent, _value("coverage_95_ratio")),
+        Column("Score", "", ".2f", _value("interval_score")),
+        name="latency_errors",
+        title="Absolute errors of the latencies",
+        caption="Of the rows that are predicted; the last two columns as above.",
+    )
 
 
 def _value(key: str) -> Callable[[tuple[str, Mapping[str, float]]], float]:

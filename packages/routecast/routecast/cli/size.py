@@ -30,6 +30,7 @@ from routecast.errors import QuantityProblem
 
 if TYPE_CHECKING:
     from routecast.evaluate.targets import Target as Bound
+    from routecast.show.figures import Figure
     from routecast.show.page import Live
     from routecast.size import Sizing, Target
 
@@ -212,7 +213,8 @@ def size(
         _draw(sizings[0], figure)
     if out is not None:
         source = str(file) if file is not None else hosts.function or ""
-        _write_page(sizings, out, source=source, live=_live(file, hosts.host, sizings, question))
+        live, latency = _live(file, hosts.host, sizings, question), _latency(file, hosts.host, sizings, question)
+        _write_page(sizings, out, source=source, live=live, latency=latency)
     unanswered = [sizing for sizing in sizings if sizing.least is None or sizing.has_open_bound]
     if unanswered:
         named = f" for {', '.join(sizing.series for sizing in unanswered)}" if len(sizings) > 1 else ""
@@ -270,12 +272,14 @@ def _draw(sizing: Sizing, figure: Path) -> None:
     write_figure(probability_figure(sizing) if is_measured else rate_figure(sizing), figure)
 
 
-def _write_page(sizings: tuple[Sizing, ...], out: Path, *, source: str, live: Live | None) -> None:
+def _write_page(
+    sizings: tuple[Sizing, ...], out: Path, *, source: str, live: Live | None, latency: Figure | None
+) -> None:
     from routecast.quantity.whole_file import write_whole
     from routecast.show.page import render_page
     from routecast.size.views import size_page
 
-    write_whole(out, render_page(size_page(sizings, source=source, live=live)))
+    write_whole(out, render_page(size_page(sizings, source=source, live=live, latency=latency)))
     remark(f"wrote {out}")
 
 
@@ -301,6 +305,21 @@ def _live(file: Path | None, host: str | None, sizings: Sequence[Sizing], questi
         return live_of_router(document, start=start, subject=str(file), folder=file.parent)[0]
     points = of_series(read_measured_table(file, question.rename).points, question.series)
     return live_of_points(points, start=start, noise_ratio=question.noise_ratio)[0]
+
+
+def _latency(file: Path | None, host: str | None, sizings: Sequence[Sizing], question: _Question) -> Figure | None:
+    """Return the figure of the latency over the load: of one measured series that has rows of it."""
+    if file is None or host is not None or len(sizings) != 1 or file.suffix == ".toml":
+        return None
+    from routecast.evaluate.points import of_series
+
+    (sizing,) = sizings
+    points = of_series(read_measured_table(file, question.rename).points, question.series)
+    if sizing.recipe is None or sizing.conditions is None or not any(point.latency for point in points):
+        return None
+    from routecast.calibration.latency.views import latency_figure  # only of tables that have it
+
+    return latency_figure(sizing.recipe.fitted(), points, sizing.conditions)
 
 
 def _size_table(file: Path, question: _Question) -> tuple[Sizing, ...]:

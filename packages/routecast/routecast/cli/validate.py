@@ -50,6 +50,14 @@ def next_measurement(
         str | None,
         typer.Option("--goal", metavar="RATE", help='Rate whose least cores are predicted: "40 Gbit/s" or "20 Mpps".'),
     ] = None,
+    latency: Annotated[
+        str | None,
+        typer.Option(
+            "--latency",
+            metavar="BOUND",
+            help='Bound on the latency at the --goal, "p99 < 100 us": name the rows of latency that tell most of it.',
+        ),
+    ] = None,
     most_cores: Annotated[
         int | None,
         typer.Option(
@@ -72,6 +80,7 @@ def next_measurement(
     unless the options name others. Columns as for `validate`.
     """
     from routecast.calibration.advice import AdviceQuestion, advise
+    from routecast.evaluate.targets import parse_targets
     from routecast.load.frames import FrameMix
     from routecast.load.offered import IntendedRate
     from routecast.quantity import parse_ratio
@@ -83,6 +92,7 @@ def next_measurement(
         frames=tuple(FrameMix.parse(size) for size in frame or ()),
         goal=IntendedRate.parse(goal) if goal else None,
         most_cores=most_cores,
+        latency=parse_targets([latency])[0] if latency else None,
     )
     advice = advise(read_series_points(file, None, rename), question, n=count, noise_ratio=noise)
     if as_json:
@@ -107,6 +117,8 @@ def _print_advice(advice: Sequence[Advice], until_ratio: float | None) -> None:
         name = f"{entry.series}: " if len(advice) > 1 else ""
         if entry.answer:
             data().print(f"{name}{entry.answer}.", markup=False)
+        for sentence in entry.latency.sentences if entry.latency else ():
+            data().print(f"{name}{sentence[0].upper()}{sentence[1:]}.", markup=False)
         for warning in entry.warnings:
             data().print(f"{name}{warning}.", markup=False)
         if until_ratio is None:

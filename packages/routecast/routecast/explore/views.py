@@ -115,13 +115,14 @@ def points_page(
     FitProblem: no point has a rate, or the points belong to several series.
     """
     live, left_out = live_of_points(points, priors=priors, start=start)
+    latency = _latency_section(points, priors, start)
     number = len(calibrating(points))
     count = f"{number} measurement{'s' if number != 1 else ''}"
     return Page(
         title=title,
         question="What would this router forward with other cores, frames, links, and how sure is that?",
         answer=f"Calibrated from {count}. Move a control: the simulator in this page answers at once; bands hold 95 %.",
-        sections=(_live_section(live),),
+        sections=(_live_section(live), *latency),
         provenance=_provenance(subject, command, left_out),
     )
 
@@ -132,13 +133,15 @@ def live_of_points(
     start: StartConditions = DEFAULT_START,
     noise_ratio: float | None = None,
     priors: Priors | None = None,
-    latency_reason: str = "not measured",
+    latency_reason: str = "",
 ) -> tuple[Live, tuple[str, ...]]:
     """Return the live panel of a calibrated router for a page, and the fields without a control.
 
     The panel has no figure of the latency, of which throughputs say nothing. ``latency_reason`` says so, or where the
-    page has what was measured of it.
+    page has what was measured of it; empty: what the rows have of it is below.
     """
+    if not latency_reason:
+        latency_reason = "predicted from its rows, below" if any(point.latency for point in points) else "not measured"
     calibration_points = calibrating(points)
     held_out = [point for point in points if point not in calibration_points and math.isfinite(point.throughput_pps)]
     panels = panels_of_points(
@@ -174,6 +177,22 @@ def live_of_points(
     return Live(
         data=data, figure=_static_forecast(first, calibration_points), scripts=live_scripts
     ), first.panel.left_out
+
+
+def _latency_section(points: Sequence[Point], priors: Priors | None, start: StartConditions) -> tuple[Section, ...]:
+    """Return the section of the latency over the load, of the frames at the start; nothing where no row has one."""
+    if not any(point.latency for point in points):
+        return ()
+    from routecast.calibration import fit
+    from routecast.calibration.latency.views import latency_figure  # only of tables that have it
+
+    fitted = fit(calibrating(points), priors=priors)
+    conditions = max(fitted.points, key=lambda point: (point.cores, point.working_cores, -point.frame_bytes))
+    if start.frames is not None:
+        mix = None if start.frames.is_fixed else start.frames
+        conditions = replace(conditions, frame_bytes=start.frames.mean_bytes, frame_mix=mix)
+    figure = latency_figure(fitted, points, conditions)
+    return () if figure is None else (Section(anchor="latency", title="Latency", blocks=(figure,)),)
 
 
 def gallery_page(pages: Sequence[tuple[str, str, str]]) -> Page:

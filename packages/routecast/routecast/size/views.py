@@ -19,8 +19,8 @@ __all__ = ["compared_table", "counts_table", "describe_next", "probability_figur
 
 _AROUND = 6
 _MEASURED = (
-    "Probability that one measurement reaches the target. Outside: conditions beyond the measurements, such as more "
-    "than twice the most measured cores, frames that were never measured, or an unknown link."
+    "Probability that one measurement reaches the target{kept}. Outside: conditions beyond the measurements, such as "
+    "more than twice the most measured cores, frames that were never measured, or an unknown link."
 )
 _DESCRIBED = (
     "{rate}: by closed form; other columns are at the target. Loss: the greatest that is possible as far as the closed "
@@ -28,6 +28,9 @@ _DESCRIBED = (
     "overflow without overload."
 )
 _PROBABILITY_CAPTION = "Of each number of cores, beside the probability that was asked for."
+_TOGETHER_CAPTION = (
+    "Of each number of cores: that it reaches the rate and keeps {bounds}, beside the probability that was asked for."
+)
 _OPENING_HEIGHT_PX = 200
 """The answering figure stands on the first screen, under the answer."""
 _CERTAIN, _TARGET = "#4aa36a", "#c8524a"
@@ -39,7 +42,8 @@ def counts_table(sizing: Sizing, *, whole: bool = False) -> Table:
     is_measured = any(count.probability is not None for count in counts)
     has_power = any(math.isfinite(count.power_w) for count in counts)
     mpps = scaled(1e-6, ".4g")
-    caption = _MEASURED if is_measured else _DESCRIBED.format(rate=_described_rate(sizing))
+    kept = "" if sizing.has_open_bound else "".join(f" and keeps {bound}" for bound in sizing.bounds)
+    caption = _MEASURED.format(kept=kept) if is_measured else _DESCRIBED.format(rate=_described_rate(sizing))
     return Table.of(
         counts,
         Column("Cores", "", "d", lambda count: count.cores),
@@ -133,12 +137,17 @@ def probability_figure(sizing: Sizing) -> Figure:
         )
     return Figure(
         name="probability",
-        title=f"Probability of {sizing.target.rate_bps / 1e9:.4g} Gbit/s of {sizing.target.frames.name}",
+        title=f"Probability of {sizing.target.rate_bps / 1e9:.4g} Gbit/s of {sizing.target.frames.name}{_kept(sizing)}",
         caption=sizing.answer + ".",
         x=Axis(title="cores"),
         y=Axis(title="probability", low=0.0, high=1.0),
         marks=tuple(marks),
     )
+
+
+def _kept(sizing: Sizing) -> str:
+    """Return the bounds that the probability is of, too, behind the rate."""
+    return "" if sizing.has_open_bound else "".join(f", {bound}" for bound in sizing.bounds)
 
 
 def rate_figure(sizing: Sizing) -> Figure:
@@ -164,24 +173,36 @@ def rate_figure(sizing: Sizing) -> Figure:
     )
 
 
-def size_page(sizings: tuple[Sizing, ...], *, source: str, live: Live | None = None) -> Page:
-    """Return the page of a sizing question, with a section for each series and optionally a live panel."""
+def size_page(
+    sizings: tuple[Sizing, ...], *, source: str, live: Live | None = None, latency: Figure | None = None
+) -> Page:
+    """Return the page of a sizing question, with a section for each series.
+
+    ``live``: a live panel; ``latency``: the figure of the latency over the load. Both are of the only series.
+    """
     target = sizings[0].target
+    frames = f"{target.frames.name}{_bounds(sizings[0])}"
     return Page(
         title="How many cores?",
-        question=f"How many cores forward {target.rate_bps / 1e9:.4g} Gbit/s of {target.frames.name}?",
+        question=f"How many cores forward {target.rate_bps / 1e9:.4g} Gbit/s of {frames}?",
         answer=" ".join(f"{_name(sizing, sizings)}{sizing.answer}." for sizing in sizings),
-        sections=tuple(_sections(sizings, live)),
+        sections=tuple(_sections(sizings, live, latency)),
         source=source,
     )
 
 
-def _sections(sizings: tuple[Sizing, ...], live: Live | None) -> Iterator[Section]:
-    """Yield the answer with its figure, the live panel, and what the answer rests on, for each series."""
+def _bounds(sizing: Sizing) -> str:
+    return f" with {' and '.join(map(str, sizing.bounds))}" if sizing.bounds else ""
+
+
+def _sections(sizings: tuple[Sizing, ...], live: Live | None, latency: Figure | None) -> Iterator[Section]:
+    """Yield the answer with its figure, the live panel, the latency, and what the answer rests on, for each series."""
     for number, sizing in enumerate(sizings):
         yield _opening(number, sizing)
         if live is not None and number == 0:
             yield Section(anchor="explore", title="", blocks=(live,), is_listed=False)
+        if latency is not None and number == 0:
+            yield Section(anchor="latency", title="Latency", blocks=(latency,))
         yield _grounds(number, sizing)
 
 
@@ -209,7 +230,7 @@ def _opening(number: int, sizing: Sizing) -> Section:
     )
     figure = probability_figure(sizing) if is_measured else rate_figure(sizing)
     # The answer is the sentence above the figure, so its caption does not say it again.
-    caption = "" if number else _PROBABILITY_CAPTION if is_measured else figure.caption
+    caption = "" if number else _probability_caption(sizing) if is_measured else figure.caption
     section = Section.of(
         f"size-{number}",
         sizing.series,
@@ -219,6 +240,13 @@ def _opening(number: int, sizing: Sizing) -> Section:
         failure_notice,
     )
     return replace(_renamed(section, number), is_listed=bool(sizing.series))
+
+
+def _probability_caption(sizing: Sizing) -> str:
+    """Name what the probabilities are of: the rate, or the rate and the bounds on the latency together."""
+    if not sizing.bounds or sizing.has_open_bound:
+        return _PROBABILITY_CAPTION
+    return _TOGETHER_CAPTION.format(bounds=" and ".join(map(str, sizing.bounds)))
 
 
 def _grounds(number: int, sizing: Sizing) -> Section:

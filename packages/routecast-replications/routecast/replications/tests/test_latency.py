@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from statistics import median
 
+import numpy as np
 import pytest
 
+from routecast.calibration import fit, validate
+from routecast.calibration.latency import LatencyRow, advise_latency, fit_curve, prior_of
 from routecast.calibration.latency.prior import LATENCY_PRIORS
+from routecast.evaluate.points import Point, PointLatency
+from routecast.evaluate.targets import parse_targets
 from routecast.replications.latency.learning import learnt_document
 from routecast.replications.latency.scores import QUESTIONS, Question, scored
-from routecast.replications.latency.tables import SOURCES, published_latencies
+from routecast.replications.latency.tables import SOURCES, PublishedLatency, published_latencies
 
 LOW_AND_FULL = next(question for question in QUESTIONS if question == Question((0.1, 1.0), 0.3, 0.7))
 
@@ -35,6 +42,57 @@ def test_medians_at_half_load_follow_from_a_row_at_a_tenth_and_one_at_full_load(
         assert score.errors["ours"] <= 1.2 * score.errors["nearest row"], source
         assert score.held_95 >= 0.92, source
         assert score.winkler < 2.1, source
+
+
+def rows_of(latency: PublishedLatency, loads: Sequence[float]) -> tuple[Point, ...]:
+    """Return the rows of a router as points, of which those nearest to loads calibrate."""
+    calibrating = [min(latency.rows, key=lambda row: abs(row.load_ratio - load)) for load in loads]
+    return tuple(
+        Point(
+            cores=1,
+            frame_bytes=64.0,
+            throughput_pps=1.0 / latency.frame_s,
+            rate_kind=latency.rate_kind,
+            calibrate=row in calibrating,
+            latency=PointLatency(load_ratio=row.load_ratio, p50_s=row.latency_s),
+        )
+        for row in latency.rows
+    )
+
+
+@pytest.mark.parametrize(("source", "reach"), [("packetmill2021", 0.15), ("tinynf2020", 0.1)])
+def test_published_rows_that_were_held_out_are_inside_their_intervals(source: str, reach: float) -> None:
+    """Rows at a tenth or so and in overload (or at the full rate) calibrate; the priors have seen the source."""
+    latency = next(latency for latency in published_latencies("body") if latency.source == source)
+    judged = [
+        row
+        for row in validate(rows_of(latency, (0.15, 1.05))).latencies
+        if row.role == "held_out" and 0.05 < row.load_ratio < 0.95
+    ]
+    assert len(judged) >= 3
+    assert median(abs(row.error_ratio) for row in judged) <= reach
+    assert sum(row.is_covered for row in judged) >= 0.92 * len(judged)
+
+
+def test_of_published_rows_the_one_that_is_advised_narrows_the_target_most() -> None:
+    """Known is a row at a fifth of the capacity; asked is a load between rows; each other row is added in turn."""
+    latency = next(latency for latency in published_latencies("body") if latency.source == "packetmill2021")
+    low, *others = latency.rows
+    prior = prior_of(latency.statistic, latency.source, rate_kind=latency.rate_kind)
+    points = rows_of(latency, (low.load_ratio,))[:1]
+    fitted = fit(points)
+    rate_pps = 0.72 / latency.frame_s
+    (bound,) = parse_targets(["p50 < 100 us"])
+    advice = advise_latency(fitted, points, points[0], bound, rate_pps, counts=(1,), most_cores=1)
+    near, overload = (row.load_ratio for row in advice.rows)
+
+    def width(row: LatencyRow, load: float) -> float:
+        curve = fit_curve([low, row], prior, frame_s=latency.frame_s)
+        return float(np.diff(np.log(curve.quantiles_s(load, (0.025, 0.975))))[0])
+
+    for advised, target in ((near, 0.72), (overload, 1.3)):
+        nearest = min(others, key=lambda row: abs(row.load_ratio - advised))
+        assert width(nearest, target) <= 1.1 * min(width(row, target) for row in others)
 
 
 @pytest.mark.slow

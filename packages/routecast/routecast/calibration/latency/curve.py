@@ -44,12 +44,15 @@ _SCALES: Final = np.array([-1.8, -0.9, 0.0, 0.9, 1.8])
 class LatencyRow:
     """A latency that was measured at a load: ``load_ratio`` is a share of the capacity, ``latency_s`` above 0.
 
-    ``noise_ratio``: standard deviation of the logarithm, from repeats; None: that of the prior.
+    ``noise_ratio``: standard deviation of the logarithm, from repeats; None: that of the prior. ``knee``: mean and
+    standard deviation of the logarithm of the knee, relative to the rate that the load is a share of; None: as for the
+    capacity. A row's load may be a share of a rate without loss where the capacity is a rate in overload.
     """
 
     load_ratio: float
     latency_s: float
     noise_ratio: float | None = None
+    knee: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,26 +75,42 @@ class Curve:
 
         The latencies are those of a further measurement, its noise included.
         """
-        at_u = _distance(np.array([load_ratio]))[0]
-        heights = np.log(shape(np.array([load_ratio]), self.parameters))[:, 0]
         means, deviations = [], []
         for scale in self.scales:
-            covariance, ones = _covariance(self.rows_u, scale, self.noise)
-            across = scale**2 * np.exp(-np.abs(self.rows_u - at_u) / _LENGTH)
-            solved_ones = np.linalg.solve(covariance, ones)
-            solved_across = np.linalg.solve(covariance, across)
-            precision = float(ones @ solved_ones)
-            level = self.residuals @ solved_ones / precision
-            mean = heights + level + (self.residuals - level[:, None]) @ solved_across
-            variance = (
-                scale**2
-                + self.prior_noise**2
-                - float(across @ solved_across)
-                + (1.0 - float(ones @ solved_across)) ** 2 / precision
-            )
-            means.append(mean)
-            deviations.append(np.full_like(mean, math.sqrt(max(variance, 1e-12))))
+            mean, covariance = self._conditional(np.array([load_ratio]), scale)
+            variance = float(covariance[0, 0]) + self.prior_noise**2
+            means.append(mean[:, 0])
+            deviations.append(np.full(len(mean), math.sqrt(max(variance, 1e-12))))
         return np.stack(means, 1).ravel(), np.stack(deviations, 1).ravel(), self.weights.ravel()
+
+    def joint_draws(self, load_ratios: Floats, count: int, seed: int = 0) -> Floats:
+        """Return equally likely draws of ln latency at several loads, shape (count, loads), without noise of rows."""
+        random = np.random.default_rng(seed)
+        positions = (np.arange(count) + random.random()) / count
+        chosen = np.searchsorted(np.cumsum(self.weights.T.ravel()), positions).clip(0, self.weights.size - 1)
+        of_scale, of_draw = np.divmod(chosen, len(self.parameters))
+        drawn = np.empty((count, len(load_ratios)))
+        for number, scale in enumerate(self.scales):
+            here = of_scale == number
+            mean, covariance = self._conditional(load_ratios, scale)
+            root = np.linalg.cholesky(covariance + 1e-10 * np.eye(len(load_ratios)))
+            drawn[here] = mean[of_draw[here]] + random.standard_normal((int(here.sum()), len(load_ratios))) @ root.T
+        return drawn
+
+    def _conditional(self, load_ratios: Floats, scale: float) -> tuple[Floats, Floats]:
+        """Return means (draws, n) and the covariance (n, n) of ln latency at n loads, given the rows."""
+        at_u = _distance(load_ratios)
+        covariance, ones = _covariance(self.rows_u, scale, self.noise)
+        across = scale**2 * np.exp(-np.abs(self.rows_u[:, None] - at_u) / _LENGTH)
+        between = scale**2 * np.exp(-np.abs(at_u[:, None] - at_u) / _LENGTH)
+        solved_ones = np.linalg.solve(covariance, ones)
+        solved_across = np.linalg.solve(covariance, across)
+        precision = float(ones @ solved_ones)
+        level = self.residuals @ solved_ones / precision
+        heights = np.log(shape(load_ratios, self.parameters))
+        means = heights + level[:, None] + (self.residuals - level[:, None]) @ solved_across
+        unexplained = 1.0 - ones @ solved_across
+        return means, between - across.T @ solved_across + np.outer(unexplained, unexplained) / precision
 
     def quantiles_s(self, load_ratio: float, probabilities: Sequence[float]) -> Floats:
         """Return quantiles of the latency at a load, s.
@@ -159,7 +178,9 @@ def fit_curve(
     if ring_frames is not None:
         frames[:, 3] = ring_frames
     parameters = frames * np.array([unit, unit, 1.0, unit])
-    residuals = logs - np.log(shape(loads, parameters))
+    residuals = logs - np.log(
+        np.concatenate([shape(loads[[n]], _with_knee(parameters, row)) for n, row in enumerate(rows)], 1)
+    )
     scale_mean, scale_spread = prior.scale
     scales = np.exp(scale_mean + scale_spread * _SCALES)
     rows_u = _distance(loads)
@@ -190,6 +211,14 @@ def _normals() -> Floats:
         root = (1.0 + root) ** (1.0 / 5.0)
     steps = np.arange(1, _DRAWS + 1)[:, None] * root ** -np.arange(1.0, 5.0)
     return np.asarray(ndtri((0.5 + steps) % 1.0))
+
+
+def _with_knee(parameters: Floats, row: LatencyRow) -> Floats:
+    """Return the parameters with the knee of a row's own rate: the same quantile in each draw, as it is one router."""
+    if row.knee is None:
+        return parameters
+    knees = np.exp(row.knee[0] + row.knee[1] * _normals()[:, 2])
+    return np.column_stack((parameters[:, :2], knees, parameters[:, 3]))
 
 
 def _distance(load_ratios: Floats) -> Floats:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import field as plain_field
 from itertools import pairwise
 from statistics import stdev
 from typing import Final
@@ -16,10 +18,12 @@ from routecast.calibration.counts import cores
 from routecast.calibration.fitted import FittedRouter, at_cores
 from routecast.calibration.latency.curve import Curve, LatencyRow, fit_curve, mixture_quantiles
 from routecast.calibration.latency.prior import STATISTICS, Statistic, prior_of
+from routecast.errors import QuantityProblem
 from routecast.evaluate.points import Point, RateKind
 from routecast.quantity import format_duration
+from routecast.quantity.comparison import LEVELS, Intervals
 
-__all__ = ["LatencyAt", "MeasuredLatency", "disturbed_rows", "measured_latency"]
+__all__ = ["LatencyAt", "MeasuredLatency", "disturbed_rows", "frame_s_of", "load_pps_of", "measured_latency"]
 
 Floats = NDArray[np.float64]
 
@@ -45,18 +49,37 @@ _GRID: Final = 33
 _CAPACITIES: Final = 10
 _IN_OVERLOAD: Final = 3.0
 _LEAST_WEIGHT: Final = 1e-5
+_STATED: Final = 0.95
+_UNKNOWN: Final = (math.nan, math.nan)
+_PROBABILITIES: Final = (0.5, *(0.5 * (1.0 + sign * level) for level in LEVELS for sign in (-1.0, 1.0)))
+"""Of the median, then of the lower and the upper end of each interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatencyAt:
-    """A latency at a load, s, with its 95 % interval; NaN where it is not stated, and why."""
+    """A latency at a load, s, with its intervals by coverage probability.
 
-    statistic: Statistic
+    ``statistic`` is one of a row, also one that is never predicted. Where nothing is stated, the latency is NaN and
+    ``reason`` says why; beyond the rows ``ring_s`` has what a full ring would take, with its 95 % interval.
+    """
+
+    statistic: str
     load_ratio: float
     latency_s: float = math.nan
-    low_s: float = math.nan
-    high_s: float = math.nan
+    intervals: Intervals = plain_field(default_factory=dict)
     reason: str = ""
+    ring_s: tuple[float, float, float] = (math.nan, math.nan, math.nan)
+    """Lower end, median and upper end."""
+
+    @property
+    def low_s(self) -> float:
+        """Lower end of the 95 % interval; NaN without one."""
+        return self.intervals.get(_STATED, _UNKNOWN)[0]
+
+    @property
+    def high_s(self) -> float:
+        """Upper end of the 95 % interval; NaN without one."""
+        return self.intervals.get(_STATED, _UNKNOWN)[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +99,14 @@ class MeasuredLatency:
         """The greatest load of a row, as a share of the capacity."""
         return max(row.load_ratio for row in self.rows)
 
+    @property
+    def highest_stated_ratio(self) -> float:
+        """The greatest share of the capacity at which a latency is stated: beyond 95 % only with a row there."""
+        return max(_BEYOND, self.highest_load_ratio)
+
     def is_stated(self, load_ratio: float) -> bool:
-        """Whether a latency is stated at a share of the capacity: beyond 95 % only with a row there."""
-        return load_ratio <= max(_BEYOND, self.highest_load_ratio)
+        """Whether a latency is stated at a share of the capacity."""
+        return load_ratio <= self.highest_stated_ratio
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -103,33 +131,56 @@ class MeasuredLatency:
         """Return the latency at a rate, over equally likely capacities, shape (draws,)."""
         load_ratio = rate_pps / float(np.median(capacities_pps))
         if not self.is_stated(load_ratio):
-            ring_s = float(self.curve.quantiles_s(_IN_OVERLOAD, (0.5,))[0])
+            low_s, ring_s, high_s = (float(end) for end in self.curve.quantiles_s(_IN_OVERLOAD, (0.025, 0.5, 0.975)))
             reason = (
                 f"not known at {load_ratio:.0%} of the capacity: no row is above {self.highest_load_ratio:.0%}, and a "
                 f"full ring would take about {format_duration(ring_s)}"
             )
-            return LatencyAt(statistic=self.statistic, load_ratio=load_ratio, reason=reason)
+            return LatencyAt(
+                statistic=self.statistic, load_ratio=load_ratio, reason=reason, ring_s=(low_s, ring_s, high_s)
+            )
         ratios = np.quantile(rate_pps / capacities_pps, np.linspace(0.05, 0.95, _CAPACITIES))
-        mixtures = [self.curve.distribution(float(ratio)) for ratio in np.maximum(ratios, _LEAST_LOAD)]
+        loads, counts = np.unique(np.maximum(ratios, _LEAST_LOAD), return_counts=True)
+        mixtures = [self.curve.distribution(float(load)) for load in loads]
         means, deviations, weights = (np.concatenate(parts) for parts in zip(*mixtures, strict=True))
+        weights = weights * np.repeat(counts, len(weights) // len(counts))
         counting = weights > _LEAST_WEIGHT * weights.max()
         logs = mixture_quantiles(
-            means[counting],
-            deviations[counting],
-            weights[counting] / weights[counting].sum(),
-            np.array([0.025, 0.5, 0.975]),
+            means[counting], deviations[counting], weights[counting] / weights[counting].sum(), np.array(_PROBABILITIES)
         )
-        low_s, latency_s, high_s = (float(second) for second in np.exp(logs))
-        return LatencyAt(
-            statistic=self.statistic, load_ratio=load_ratio, latency_s=latency_s, low_s=low_s, high_s=high_s
-        )
+        latency_s, *ends = (float(second) for second in np.exp(logs))
+        intervals = dict(zip(LEVELS, zip(ends[::2], ends[1::2], strict=True), strict=True))
+        return LatencyAt(statistic=self.statistic, load_ratio=load_ratio, latency_s=latency_s, intervals=intervals)
+
+    def at_rate(self, rate_pps: float, cores_count: int) -> LatencyAt:
+        """Return the latency at a rate with a number of cores, whose capacity is as uncertain as the rows leave it."""
+        return self.at(self.capacities_pps([cores_count])[:, 0], rate_pps)
+
+    def at_load(self, load_ratio: float) -> LatencyAt:
+        r"""Return the latency at a share of the capacity.
+
+        Raises QuantityProblem: the share is not above 0.
+
+        Examples
+        --------
+        >>> from routecast.calibration import fit
+        >>> from routecast.evaluate.point_table import parse_points
+        >>> rows = "1,5.1,0.1,12\n1,5.1,0.8,31\n"
+        >>> points = parse_points("cores,throughput_mpps,latency_load_ratio,latency_p50_us\n" + rows)
+        >>> at = measured_latency(fit(points), points, points[0], "p50").at_load(0.5)
+        >>> at.low_s < at.latency_s < at.high_s, 12e-6 < at.latency_s < 31e-6
+        (True, True)
+        """
+        if not load_ratio > 0.0:
+            raise QuantityProblem(f"{load_ratio}", f"got a load of {load_ratio} of the capacity: give more than 0")
+        return self.at(np.ones(1), load_ratio)
 
     def chances(self, capacities_pps: Floats, rate_pps: float, goal_pps: float, limit_s: float) -> Floats:
         """Return, for each number of cores, the probability that it reaches ``goal_pps`` and keeps the bound at a rate.
 
         Both are of one draw of the router. Where nothing is stated of the latency, the bound counts as missed.
         """
-        grid = np.geomspace(_LEAST_LOAD, max(_BEYOND, self.highest_load_ratio), _GRID)
+        grid = np.geomspace(_LEAST_LOAD, self.highest_stated_ratio, _GRID)
         below = np.array([self.curve.probability_below(float(ratio), limit_s) for ratio in grid])
         kept = np.interp(np.log(rate_pps / capacities_pps), np.log(grid), below, right=0.0)
         return np.asarray((kept * (capacities_pps >= goal_pps)).mean(axis=0))
@@ -155,8 +206,8 @@ def measured_latency(
     if not chosen:
         return None
     per_byte_s = _PER_BYTE_S + (_LINKS * 8.0 / conditions.link_bps if conditions.link_bps else 0.0)
-    prior = prior_of(named, rate_kind=_kind_of(chosen[0][0]))
-    loads = [max(_load_pps(point) / _capacity_pps(fitted, point), _LEAST_LOAD) for point, _ in chosen]
+    prior = prior_of(named, rate_kind=_capacity_kind(fitted))
+    loads = [max(load_pps_of(point) / _capacity_pps(fitted, point), _LEAST_LOAD) for point, _ in chosen]
     spreads = _spreads_of_repeats(chosen, loads)
     rows = []
     for (point, seconds), load_ratio, spread in zip(chosen, loads, spreads, strict=True):
@@ -169,14 +220,15 @@ def measured_latency(
             0.0 if same else _OTHER_SIZE,
             0.0 if point.cores == chosen[0][0].cores else _OTHER_CORES,
         )
-        rows.append(LatencyRow(load_ratio=load_ratio, latency_s=max(carried_s, 0.1 * seconds), noise_ratio=noise))
-    # The time of a frame on one core, of small frames: a stated rate is often a link's.
-    frame_s = fitted.service_s(1, min(point.frame_bytes for point in fitted.points))
+        knee = prior_of(named, rate_kind=kind).knee if (kind := _kind_of(point)) else None
+        rows.append(
+            LatencyRow(load_ratio=load_ratio, latency_s=max(carried_s, 0.1 * seconds), noise_ratio=noise, knee=knee)
+        )
     return MeasuredLatency(
         fitted=fitted,
         statistic=named,
         conditions=conditions,
-        curve=fit_curve(rows, prior, frame_s=frame_s),
+        curve=fit_curve(rows, prior, frame_s=frame_s_of(fitted)),
         rows=tuple(rows),
         points=tuple(point for point, _ in chosen),
     )
@@ -212,7 +264,13 @@ def _spreads_of_repeats(timed: Sequence[tuple[Point, float]], loads: Sequence[fl
     return spreads
 
 
-def _load_pps(point: Point) -> float:
+def frame_s_of(fitted: FittedRouter) -> float:
+    """Return the time of a frame on one core, of the smallest frames: a stated rate is often a link's."""
+    return fitted.service_s(1, min(point.frame_bytes for point in fitted.points))
+
+
+def load_pps_of(point: Point) -> float:
+    """Return the rate at which the latency of a row was measured, frames/s; the row has one."""
     assert point.latency is not None
     if math.isfinite(point.latency.load_pps):
         return point.latency.load_pps
@@ -220,7 +278,14 @@ def _load_pps(point: Point) -> float:
 
 
 def _kind_of(point: Point) -> RateKind:
+    """Return the kind of the rate that a row's load is a share of; empty: not stated."""
     return (point.latency.load_of if point.latency is not None else "") or point.rate_kind
+
+
+def _capacity_kind(fitted: FittedRouter) -> RateKind:
+    """Return the kind of most of the calibrating rates that state one, which is the kind of the capacities."""
+    kinds: Counter[RateKind] = Counter(kind for point in fitted.points if (kind := _kind_of(point)))
+    return kinds.most_common(1)[0][0] if kinds else ""
 
 
 def _capacity_pps(fitted: FittedRouter, point: Point) -> float:
