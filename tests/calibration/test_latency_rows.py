@@ -225,3 +225,19 @@ def test_the_band_of_a_figure_ends_at_95_percent_of_the_capacity_or_at_the_highe
     assert ("a full ring takes about" in figure.caption) == (highest < 100.0)
     rates = parse_points("cores,throughput_mpps\n1,5.1\n2,10\n")
     assert latency_figure(fit(calibrating(rates)), rates, rates[0]) is None
+
+
+def test_no_quantile_is_below_a_lower_one() -> None:
+    # The 99th percentile was measured at a low load only, where the prior expects less of it than of the median's rows.
+    points = parse_points(HEAD + "1,64,5.1,overload,yes,0.1,12,12.1,90\n" + RATE + "4,64,19.4,overload,yes,0.9,61,,\n")
+    fitted = fit(points)
+    median, tail = (measured_latency(fitted, points, points[0], statistic) for statistic in ("p50", "p99"))
+    assert median is not None
+    assert tail is not None
+    for load in (0.1, 0.5, 0.8, 0.9):
+        low, high = median.at_load(load), tail.at_load(load)
+        assert high.latency_s >= low.latency_s
+        assert high.low_s >= low.low_s
+        assert high.high_s >= low.high_s
+    rates_pps = median.capacities_pps([4])
+    assert (tail.chances(rates_pps, 15e6, 15e6, 40e-6) <= median.chances(rates_pps, 15e6, 15e6, 40e-6)).all()

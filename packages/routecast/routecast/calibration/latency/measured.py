@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as plain_field
 from itertools import pairwise
@@ -38,6 +38,8 @@ _IN_SERIES: Final = math.log(1.3)
 
 Of two independent exponential delays, half the p99 of the sum is 0.72 times the p99 of one of them.
 """
+_LOWER: Final[Mapping[str, tuple[Statistic, ...]]] = {"p95": ("p50",), "p99": ("p50", "p95")}
+"""Quantiles below a quantile."""
 _PER_BYTE_S: Final = 0.5e-9
 """What a byte of a frame takes besides the links, s: cards and buses, between X710 and XL710 cards of CSIT 17.01."""
 _LINKS: Final = 2
@@ -93,6 +95,12 @@ class MeasuredLatency:
     rows: tuple[LatencyRow, ...]
     points: tuple[Point, ...]
     """The points that the rows are of."""
+    lower: tuple[Curve, ...] = ()
+    """Curves of lower quantiles, which no latency of this one is below."""
+
+    @property
+    def _curves(self) -> tuple[Curve, ...]:
+        return (self.curve, *self.lower)
 
     @property
     def highest_load_ratio(self) -> float:
@@ -131,7 +139,8 @@ class MeasuredLatency:
         """Return the latency at a rate, over equally likely capacities, shape (draws,)."""
         load_ratio = rate_pps / float(np.median(capacities_pps))
         if not self.is_stated(load_ratio):
-            low_s, ring_s, high_s = (float(end) for end in self.curve.quantiles_s(_IN_OVERLOAD, (0.025, 0.5, 0.975)))
+            rings_s = [curve.quantiles_s(_IN_OVERLOAD, (0.025, 0.5, 0.975)) for curve in self._curves]
+            low_s, ring_s, high_s = (float(second) for second in np.max(rings_s, axis=0))
             reason = (
                 f"not known at {load_ratio:.0%} of the capacity: no row is above {self.highest_load_ratio:.0%}, and a "
                 f"full ring would take about {format_duration(ring_s)}"
@@ -141,13 +150,8 @@ class MeasuredLatency:
             )
         ratios = np.quantile(rate_pps / capacities_pps, np.linspace(0.05, 0.95, _CAPACITIES))
         loads, counts = np.unique(np.maximum(ratios, _LEAST_LOAD), return_counts=True)
-        mixtures = [self.curve.distribution(float(load)) for load in loads]
-        means, deviations, weights = (np.concatenate(parts) for parts in zip(*mixtures, strict=True))
-        weights = weights * np.repeat(counts, len(weights) // len(counts))
-        counting = weights > _LEAST_WEIGHT * weights.max()
-        logs = mixture_quantiles(
-            means[counting], deviations[counting], weights[counting] / weights[counting].sum(), np.array(_PROBABILITIES)
-        )
+        # The greatest of quantiles that are high together (comonotone) has the greatest of their quantiles.
+        logs = np.max([_log_quantiles(curve, loads, counts) for curve in self._curves], axis=0)
         latency_s, *ends = (float(second) for second in np.exp(logs))
         intervals = dict(zip(LEVELS, zip(ends[::2], ends[1::2], strict=True), strict=True))
         return LatencyAt(statistic=self.statistic, load_ratio=load_ratio, latency_s=latency_s, intervals=intervals)
@@ -181,9 +185,21 @@ class MeasuredLatency:
         Both are of one draw of the router. Where nothing is stated of the latency, the bound counts as missed.
         """
         grid = np.geomspace(_LEAST_LOAD, self.highest_stated_ratio, _GRID)
-        below = np.array([self.curve.probability_below(float(ratio), limit_s) for ratio in grid])
+        below = np.array(
+            [min(curve.probability_below(float(ratio), limit_s) for curve in self._curves) for ratio in grid]
+        )
         kept = np.interp(np.log(rate_pps / capacities_pps), np.log(grid), below, right=0.0)
         return np.asarray((kept * (capacities_pps >= goal_pps)).mean(axis=0))
+
+
+def _log_quantiles(curve: Curve, loads: Floats, counts: NDArray[np.int_]) -> Floats:
+    """Return quantiles of ln latency over loads, each as often as it was drawn."""
+    mixtures = [curve.distribution(float(load)) for load in loads]
+    means, deviations, weights = (np.concatenate(parts) for parts in zip(*mixtures, strict=True))
+    weights = weights * np.repeat(counts, len(weights) // len(counts))
+    counting = weights > _LEAST_WEIGHT * weights.max()
+    chosen = weights[counting] / weights[counting].sum()
+    return mixture_quantiles(means[counting], deviations[counting], chosen, np.array(_PROBABILITIES))
 
 
 def measured_latency(
@@ -195,7 +211,8 @@ def measured_latency(
     the links and half a nanosecond, and the row counts for less. Of each row the tester's own delay is subtracted, and
     the latency is that of one device: an equal share of several in series. A row's noise is that of the law, or the
     spread of its repeats if that is larger (rows of the same conditions and load), with the tester's steps of time:
-    a time that is rounded to a step has the variance step² / 12. Disturbed rows are left out.
+    a time that is rounded to a step has the variance step² / 12. Disturbed rows are left out. A quantile is no less
+    than the lower ones that rows measured.
     """
     named = next((known for known in STATISTICS if known == statistic), None)
     if named is None:
@@ -231,6 +248,11 @@ def measured_latency(
         curve=fit_curve(rows, prior, frame_s=frame_s_of(fitted)),
         rows=tuple(rows),
         points=tuple(point for point, _ in chosen),
+        lower=tuple(
+            below.curve
+            for lower in _LOWER.get(named, ())
+            if (below := measured_latency(fitted, points, conditions, lower)) is not None
+        ),
     )
 
 
