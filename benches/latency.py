@@ -1,19 +1,22 @@
 """Published latencies predicted at loads that were not given: errors, intervals, rivals.
 
-Each source is predicted with a prior that has not seen it. ``--learn`` learns the priors anew and writes them. ::
+Each source is predicted with a prior that has not seen it. ``--learn`` learns the priors anew and writes them;
+``--simulate`` instead saves routers from two rows each and simulates them. ::
 
-    PYTHONPATH=packages/routecast python benches/latency.py [--learn]
+    PYTHONPATH=packages/routecast python benches/latency.py [--learn | --simulate]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from statistics import median
 from typing import Literal
 
 from routecast.calibration.latency.prior import LATENCY_PRIORS
 from routecast.replications.latency.learning import learnt_document
 from routecast.replications.latency.scores import QUESTIONS, Score, scored
+from routecast.replications.latency.simulated import simulated_medians
 from routecast.replications.latency.tables import published_latencies
 
 KINDS: dict[Literal["body", "tail"], str] = {"body": "p50 or mean", "tail": "p95 and p99"}
@@ -27,10 +30,30 @@ def line(score: Score) -> str:
     )
 
 
+def simulate() -> None:
+    medians = list(simulated_medians(published_latencies("body")))
+    for source in dict.fromkeys(each.source for each in medians):
+        of_source = [each for each in medians if each.source == source]
+        of_curve, measured = (
+            [100.0 * abs(each.simulated_s / getattr(each, other) - 1.0) for each in of_source]
+            for other in ("curve_s", "measured_s")
+        )
+        routers = len({each.router for each in of_source})
+        print(
+            f"  {source:15} {routers:2} routers, {len(of_source):3} loads  simulated p50 from the curve's, %: median "
+            f"{median(of_curve):.1f}, greatest {max(of_curve):.1f}; from the measured, %: median {median(measured):.1f}"
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--learn", action="store_true", help="learn the priors anew and write them")
-    if parser.parse_args().learn:
+    parser.add_argument("--simulate", action="store_true", help="simulate saved routers at 30 to 70 %% of the capacity")
+    chosen = parser.parse_args()
+    if chosen.simulate:
+        simulate()
+        return
+    if chosen.learn:
         LATENCY_PRIORS.write_text(json.dumps(learnt_document(), indent=1) + "\n", encoding="utf-8")
     for kind, name in KINDS.items():
         latencies = published_latencies(kind)

@@ -219,4 +219,6 @@ def router_file_of(validation: Validation, *, source: str, today: date) -> Route
     (series,) = validation.series
     if not isinstance(series.fitted, FittedRouter):
         raise FitProblem(series.name, 'eq. 5 has no router file: calibrate the router "multicore"')
-    return router_file(series.fitted, [row.point for row in validation.rows], source=source, today=today)
+    timed = [row.conditions for row in validation.latencies if not math.isfinite(row.conditions.throughput_pps)]
+    points = [*(row.point for row in validation.rows), *dict.fromkeys(timed)]
+    return router_file(series.fitted, points, source=source, today=today)

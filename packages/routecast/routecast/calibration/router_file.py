@@ -25,12 +25,14 @@ from routecast.evaluate.points import Point
 from routecast.load.flows import FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
-from routecast.quantity import format_ratio
+from routecast.quantity import format_ratio, parse_cost
 from routecast.quantity.toml_file import toml_string
 from routecast.version import VERSION
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from routecast.calibration.latency import MeasuredLatency
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -67,15 +69,19 @@ def router_file(fitted: FittedRouter, points: Sequence[Point] = (), *, source: s
     cores = max(point.working_cores for point in fitted.points)
     max_cores = max(point.cores for point in all_points)
     model = router_document(fitted, cores, max_cores=max_cores)
+    timing = _timing(fitted, points, model)
     contention = model.pop("contention")
     frames = first.frame_mix.name if first.frame_mix else f"{round(first.frame_bytes)} B"
     overload = replace(first, cores=cores, flows=None, link_bps=link_bps, ports=ports, nic_cap_pps=cap_pps)
     offered_pps = _offered_pps(overload, fitted.predict([overload])[0].throughput_pps)
     load = {"rate": f"{_rounded(offered_pps / 1e6)!r} Mpps", "frames": frames, "flows": {"count": _flows(overload)}}
+    if timing is not None and {point.latency.arrivals for point in timing.points if point.latency} == {"poisson"}:
+        load["arrivals"] = {"kind": "poisson"}
     document = {**model, "contention": contention, "load": load}
     warnings = [*_differences(document, fitted, all_points), *_omissions(link_bps, all_points)]
     lines = [
         *_header(fitted, points, source, today, max_cores),
+        *_lateness(timing),
         *(f"# Limitation: {warning}." for warning in warnings),
         "",
         *_toml(model),
@@ -270,11 +276,46 @@ def _header(fitted: FittedRouter, points: Sequence[Point], source: str, today: d
     yield f"# Median error of the rate: {', '.join(medians)}."
     yield from (f"# Warning: {warning}." for warning in fitted.warnings)
     yield f"# The calibration gives the discrepancy for 1 to {max_cores} busy cores; more cores have the last factor."
-    yield (
-        "# Latency: not measured. The service time is calibrated from throughputs; a latency of this file is that of a "
-        "model with assumed queues and arrivals."
-    )
     yield "# The file has only the point prediction; `routecast validate` prints the 95 % intervals."
+
+
+def _timing(fitted: FittedRouter, points: Sequence[Point], model: dict[str, Any]) -> MeasuredLatency | None:
+    """Make a document as late as the latency rows of the points say; return their curve, if there are any."""
+    from routecast.calibration.latency import bursts_of, frame_s_of, measured_latency
+
+    measured = next(
+        (curve for name in ("p50", "mean") if (curve := measured_latency(fitted, points, fitted.points[0], name))), None
+    )
+    if measured is None:
+        return None
+    of_packet_s = parse_cost(model["service"]["per_packet"])[1]
+    bursts = bursts_of(measured, most_ratio=0.9 * of_packet_s / frame_s_of(fitted))
+    per_packet_s = of_packet_s - bursts.per_batch_s / bursts.batch_frames
+    model["service"] |= {"per_packet": f"{_rounded(per_packet_s * 1e9)!r} ns"}
+    if bursts.per_batch_s > 0.0:
+        model["service"] |= {"per_batch": f"{_rounded(bursts.per_batch_s * 1e9)!r} ns"}
+        model |= {"activation": {"kind": "polling"}, "batch": f"{bursts.batch_frames} frames"}
+    if bursts.path_s > 0.0:
+        model["path"] = f"{_rounded(bursts.path_s * 1e6)!r} us"
+    model["queue"] = f"{bursts.queue_frames} frames"
+    return measured
+
+
+def _lateness(timing: MeasuredLatency | None) -> Iterator[str]:
+    """Yield the comment on the file's latency."""
+    if timing is None:
+        yield (
+            "# Latency: not measured. The service time is calibrated from throughputs; a latency of this file is that "
+            "of a model with assumed queues and arrivals."
+        )
+        return
+    loads = ", ".join(f"{row.load_ratio:.0%}" for row in timing.rows)
+    yield (
+        f"# Latency: the {'mean' if timing.statistic == 'mean' else 'median'} follows the curve of the rows at {loads} "
+        "of the capacity (bursts, a way outside the cores, a ring); tails are the model's own."
+    )
+    if timing.highest_load_ratio < 1.0:
+        yield "# The ring is that of other routers: no row is in overload."
 
 
 def _rounded(value: float) -> float:

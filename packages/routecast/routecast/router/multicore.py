@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any, Final, Literal
 
 from routecast.errors import ModelProblem, Problem
-from routecast.quantity.fields import BitRate, ByteRate, Count, FrameCount, FrameRate, Frequency, WaitingFrames
+from routecast.quantity.fields import (
+    BitRate,
+    ByteRate,
+    Count,
+    Duration,
+    FrameCount,
+    FrameRate,
+    Frequency,
+    WaitingFrames,
+)
 from routecast.quantity.schema import field, field_faults, is_faulty, value
 from routecast.router.bounds import FREQUENCIES_HZ, LINK_RATES_BPS, MAX_FRAMES, MAX_UNITS
 from routecast.router.model import (
@@ -38,11 +47,12 @@ class Multicore:
     ::
 
         port 0 ─┐                                        ┌─► core 0 ─┐
-        port 1 ─┼─► [nic] ─► [bus in] ─► distributor ──┼─► core 1 ─┼─► [bus out] ─► egress port
+        port 1 ─┼─► [nic] ─► [bus in] ─► distributor ──┼─► core 1 ─┼─► [path] ─► [bus out] ─► egress port
                                                        └─► …      ─┘
 
     The distributor takes no time and needs no resource (Meyer et al. 2014, sec. VI-A.2: NIC controller and DMA). Each
-    core is a task unit pinned to its unit of the pool ``cpu``. Task units in brackets exist only where a cap is given.
+    core is a task unit pinned to its unit of the pool ``cpu``. Task units in brackets exist only where a cap, or
+    the time outside the core, is given.
     """
 
     name: str = field("Name of the router; without it the file's", default="")
@@ -63,6 +73,9 @@ class Multicore:
     activation: Activation = field("Activation of a core: when it works", default=Activation())
     batch_frames: FrameCount = field("Greatest batch that a core takes at once, frames", default=1, le=MAX_FRAMES)
     nic_cap_pps: FrameRate | None = field("Frames that the NICs can take in, frames/s", default=None)
+    path_s: Duration | None = field(
+        "Time of a frame outside its core: cards, buses, wires; no frame waits there, s", default=None
+    )
     # Every frame crosses the bus twice, in and out (Meyer et al. 2014, eq. 1: ``μ_Bus/2``).
     bus_bytes_per_s: ByteRate | None = field("Rate of the bus that frames cross in and out, B/s", default=None)
 
@@ -103,13 +116,20 @@ class Multicore:
             crossing = ServiceCost(per_byte_s=1.0 / self.bus_bytes_per_s)
             front.append(limit("bus in", "bus", crossing, Route(to=("distributor",))))
             back.append(limit("bus out", "bus", crossing, out))
+        if self.path_s is not None:
+            following = Route(to=(back[0].name,)) if back else out
+            service = ServiceCost(per_packet_s=self.path_s)
+            path = TaskUnit(
+                name="path", service=service, parallel=MAX_UNITS, queue_frames=self.queue_frames, route=following
+            )
+            back.insert(0, path)
         if self.nic_cap_pps is not None:
             pools.append(ResourcePool(name="nic"))
             following = Route(to=(front[0].name if front else "distributor",))
             front.insert(0, limit("nic", "nic", ServiceCost(per_packet_s=1.0 / self.nic_cap_pps), following))
         kind: RouteKind = self.distribution
         on_a_core = (Need(pool="cpu"),)
-        after = Route(to=("bus out",)) if back else out
+        after = Route(to=(back[0].name,)) if back else out
         distributor = TaskUnit(
             name="distributor", queue_frames=self.queue_frames, route=Route(kind=kind, to=core_names)
         )

@@ -16,6 +16,7 @@ from routecast.evaluate.points import Point, PointLatency
 from routecast.evaluate.targets import parse_targets
 from routecast.replications.latency.learning import learnt_document
 from routecast.replications.latency.scores import QUESTIONS, Question, scored
+from routecast.replications.latency.simulated import simulated_medians
 from routecast.replications.latency.tables import SOURCES, PublishedLatency, published_latencies
 
 LOW_AND_FULL = next(question for question in QUESTIONS if question == Question((0.1, 1.0), 0.3, 0.7))
@@ -103,3 +104,17 @@ def test_the_priors_are_what_the_tables_teach() -> None:
     for kind, prior in learnt["all"].items():
         for name, numbers in prior.items():
             assert stored["all"][kind][name] == pytest.approx(numbers, rel=1e-3, abs=1e-3), (kind, name)
+
+
+def test_published_routers_are_as_late_in_a_simulation_as_the_curve_of_their_rows() -> None:
+    """The issue's target of 15 % from the curve; from what was measured, the law's own target of 10 % on TinyNF."""
+    chosen = [
+        each for each in published_latencies("body") if each.router.split()[0] in {"tinynf-c", "tinynf-rust-flexible"}
+    ]
+    chosen += [each for each in published_latencies("body") if each.source == "packetmill2021"]
+    medians = list(simulated_medians(chosen))
+    assert {each.source for each in medians} == {"packetmill2021", "tinynf2020"}
+    for each in medians:
+        assert each.simulated_s == pytest.approx(each.curve_s, rel=0.15), each
+    tinynf = [abs(each.simulated_s / each.measured_s - 1.0) for each in medians if each.source == "tinynf2020"]
+    assert median(tinynf) <= 0.1

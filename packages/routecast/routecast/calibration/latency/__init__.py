@@ -1,13 +1,21 @@
 """Latency at loads that were not measured, from rows that were: a curve over the load with intervals."""
 
+from routecast.calibration.latency.bursts import Bursts, bursts_of
 from routecast.calibration.latency.curve import Curve, LatencyRow, fit_curve, shape
 from routecast.calibration.latency.judged import LatencyPrediction, are_left_out_in_turn, judged_latencies
-from routecast.calibration.latency.measured import LatencyAt, MeasuredLatency, disturbed_rows, measured_latency
+from routecast.calibration.latency.measured import (
+    LatencyAt,
+    MeasuredLatency,
+    disturbed_rows,
+    frame_s_of,
+    measured_latency,
+)
 from routecast.calibration.latency.next_rows import LatencyAdvice, NextLatency, advise_latency
 from routecast.calibration.latency.prior import STATISTICS, LatencyPrior, Statistic, prior_of
 
 __all__ = [
     "STATISTICS",
+    "Bursts",
     "Curve",
     "LatencyAdvice",
     "LatencyAt",
@@ -19,8 +27,10 @@ __all__ = [
     "Statistic",
     "advise_latency",
     "are_left_out_in_turn",
+    "bursts_of",
     "disturbed_rows",
     "fit_curve",
+    "frame_s_of",
     "judged_latencies",
     "measured_latency",
     "prior_of",

@@ -79,13 +79,14 @@ def common_spacing(streams: Sequence[tuple[Spacing, ...]]) -> tuple[Spacing, ...
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoWaiting(Queue):
-    """Frames whose gaps are longer than any service: no frame waits. Exact for every arrival process."""
+    """Frames that find a server free: no frame waits. Exact for every arrival process."""
 
     service: ServiceMix
+    why: str = "links space frames further apart than a service lasts"
 
     @property
     def method(self) -> str:
-        return "no waiting, as links space frames further apart than a service lasts"
+        return f"no waiting, as {self.why}"
 
     @property
     def waiting_mean_s(self) -> float:

@@ -25,6 +25,8 @@ _MIN_LOAD, _MAX_LOAD = 0.005, 50.0
 _NO_LOSS = 1e-9
 _MAX_ARRIVAL_SCV = 2.0
 _FULL_FRAMES = 10.0
+_DELAY = 100.0
+"""A station with so many servers, and so many for each frame that is in service on average, is a delay."""
 _LEFT_OUT = 1e-3
 """Loss by chance that is left out where several units serve one queue."""
 MOST_RING_FRAMES = 256
@@ -295,6 +297,8 @@ def law_of(station: Station, arriving: ArrivalProcess, note: Callable[[str], Non
     constant = mix.law == "deterministic" and station.exact
     if constant and arriving.spacing and arriving.spacing.fits(max(mix.times_s)) and arriving.kind != "regular":
         return NoWaiting(service=mix), ""
+    if station.servers >= _DELAY * max(station.rate_pps * mix.mean_s, _DELAY):
+        return NoWaiting(service=mix, why="there is a server for every frame"), ""
     if not station.exact and abs(load - 1.0) < OVERLOADED - 1.0:
         return None, f"is loaded to {load:.1%}, where a small error in its mean contention decides"
     if arriving.kind == "poisson" and load < _MAX_LOAD:
