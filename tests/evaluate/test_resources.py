@@ -18,7 +18,7 @@ from routecast.evaluate.solve import Solve, lossless_pps
 from routecast.evaluate.trial import Trial
 from routecast.evaluate.views import resources_table
 from routecast.load import Arrivals, FlowSet, FrameMix, OfferedLoad
-from routecast.router import Contention, RouterModel, ServiceCost, multicore
+from routecast.router import Activation, Contention, RouterModel, ServiceCost, multicore
 from routecast.router.files import read_router_and_load
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -127,3 +127,18 @@ def test_where_a_short_queue_loses_the_queue_limits_and_not_a_core_that_is_half_
     # Twice what the core serves is too much for any queue.
     over = Simulate(model, seed=1).trial(replace(load, rate_pps=2e6), 20 * MS)
     assert over.bottleneck.name == "cpu"
+
+
+@pytest.mark.parametrize("rate_pps", [2e5, 1e6, 1.5e6])
+def test_a_core_that_polls_could_carry_what_it_forwards_in_overload(rate_pps: float) -> None:
+    # At low loads its polls and interrupts cost much and take few frames: it is busy, and not full.
+    service = ServiceCost(per_packet_s=0.4e-6, per_batch_s=1e-6)
+    woken = multicore(1, service, activation=Activation(kind="interrupt", budget_frames=64, interrupt_cost_s=2e-6))
+    for model in (woken, multicore(1, service, activation=Activation(kind="polling"), batch_frames=64)):
+
+        def trial(pps: float, model: RouterModel = model) -> Trial:
+            load = OfferedLoad(rate_pps=pps, frames=FrameMix.fixed(64), flows=FlowSet.crafted(2, ports=2))
+            return Simulate(model, seed=1, steady_state=False).trial(load, 0.05)
+
+        cpu = next(resource for resource in trial(rate_pps).resources if resource.name == "cpu")
+        assert cpu.capacity_pps == pytest.approx(trial(4e6).forwarded_pps, rel=0.02)

@@ -67,6 +67,34 @@ def fullest_unit(
     return unit, pinned[unit]
 
 
+def with_full_polls(model: RouterModel, load: OfferedLoad, nodes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the nodes, their work less what it would not take if the same frames came in full polls, uninterrupted.
+
+    A core whose polls or interrupts cost something takes few frames each while the load is low: it is busy, and not
+    full. The frames of a poll follow from its length (S5), with the contention of the units at work on average.
+    """
+    filled = dict(nodes)
+    for task in model.tasks:
+        node, cost = nodes[task.name], task.service
+        batch = task.activation.budget_frames if task.activation.kind == "interrupt" else task.batch_frames
+        polls_per_s = node["polls_per_s"]
+        takes = cost.per_batch_s + cost.per_batch_cycles + task.activation.interrupt_cost_s
+        if not (takes and batch > 1 and task.needs and polls_per_s > 0.0) or task.thread:
+            continue
+        pool = model.pool(task.needs[0].pool)
+        on_pool = [other.name for other in model.tasks if any(need.pool == pool.name for need in other.needs)]
+        slower = pool.contention.factor(math.fsum(nodes[other]["working_units"] for other in on_pool))
+        interrupts_s = node["interrupts_per_s"] * task.activation.interrupt_cost_s
+        poll_s = (node["working_units"] / slower - interrupts_s) / polls_per_s
+        size, frequency_hz = load.frames.mean_bytes, pool.frequency_hz
+        frame_s = cost.mean_s(size, frequency_hz=frequency_hz, batch_frames=math.inf)
+        batch_s = cost.mean_s(size, frequency_hz=frequency_hz) - frame_s
+        frames = min(max((poll_s - batch_s) / frame_s, 1.0), batch) if frame_s > 0.0 else batch
+        needed_s = polls_per_s * frames * (frame_s + batch_s / batch) * slower
+        filled[task.name] = {**node, "working_units": min(needed_s, node["working_units"])}
+    return filled
+
+
 def bottleneck_of(
     resources: Sequence[Resource],
     drops_pps: Mapping[str, float],
@@ -105,6 +133,8 @@ def bottleneck_of(
                 break
     first, busiest = _limiting_resource(first, resources, model)
     busy, share = _utilisation_sentence(first, busiest, model, nodes, used)
+    if share >= 1.0 - _BUSY_MARGIN and first.capacity_pps > forwarded_pps * (1.0 + _BUSY_MARGIN):
+        busy = f"{busy}, in polls that could take more"
     others = _equally_full(first, resources, drops_pps)
     if drops_text and share < 1.0 - _BUSY_MARGIN and first.capacity_pps >= offered_pps:
         return Bottleneck(
@@ -395,11 +425,15 @@ def _resources(
         return Resource(name=name, kind=kind, utilisation_ratio=min(used, 1.0), capacity_pps=capacity_pps)
 
     resources = []
+    # Where frames are lost, polls are as full as the router lets them be.
+    is_lossless = not any(node["dropped_pps"] for node in nodes.values())
+    filled = with_full_polls(model, load, nodes) if is_lossless else nodes
+    needed_by_pool = used_units(model, filled, outcome["pools"])
     for thread, used in _threads(model, nodes).items():
         resources.append(resource(thread, "task", used, fullest=used, passing_pps=forwarded_pps))
     for pool in model.pools:
         used = sum(used_by_pool[pool.name].values()) / pool.units
-        _, fullest = fullest_unit(model, nodes, used_by_pool, pool)
+        _, fullest = fullest_unit(model, filled, needed_by_pool, pool)
         resources.append(resource(pool.name, "pool", used, fullest=fullest, passing_pps=forwarded_pps))
     for task in model.tasks:
         # A task unit that serves all frames at once is a delay: no load fills it.
