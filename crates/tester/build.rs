@@ -9,7 +9,8 @@ use std::process::Command;
 use std::{env, fs};
 
 /// Each is `bpf/NAME.bpf.c`.
-const PROGRAMS: [&str; 9] = ["receive", "generate", "pass", "slow", "forward", "fault", "balance", "member", "loss"];
+const PROGRAMS: [&str; 10] =
+    ["receive", "generate", "pass", "slow", "forward", "fault", "balance", "member", "loss", "watch"];
 
 fn compile(clang: &str, target: &str, recipe: &Path, out: &Path) {
     let done = Command::new("sh").arg(recipe).arg(clang).arg(out).arg(target).output();

@@ -7,6 +7,7 @@
 mod multistage;
 mod probe;
 mod tester;
+mod watch;
 
 use pyo3::prelude::*;
 
@@ -17,6 +18,7 @@ fn _lab(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("TesterError", module.py().get_type::<tester::TesterError>())?;
     module.add_class::<tester::Tester>()?;
     module.add_class::<tester::XdpProgram>()?;
+    module.add_class::<watch::PollWatch>()?;
     module.add_function(wrap_pyfunction!(tester::attach_xdp, module)?)?;
     module.add_function(wrap_pyfunction!(tester::back_ends, module)?)?;
     module.add_class::<multistage::FrameLoss>()?;

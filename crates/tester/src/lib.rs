@@ -27,6 +27,7 @@ mod sink;
 mod summary;
 pub mod sys;
 mod tester;
+mod watch;
 
 pub use config::Config;
 pub use device::Device;
@@ -35,3 +36,4 @@ pub use outcome::Outcome;
 pub use ports::{BackEnd, back_ends};
 pub use request::Request;
 pub use tester::Tester;
+pub use watch::{FULL, Polls, Watch};

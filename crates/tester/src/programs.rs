@@ -52,7 +52,7 @@ fn forbidden() -> String {
     )
 }
 
-fn bpf_error(what: String, error: &(dyn std::error::Error + 'static)) -> TesterError {
+pub(crate) fn bpf_error(what: String, error: &(dyn std::error::Error + 'static)) -> TesterError {
     if code(error) == Some(libc::EPERM) {
         let missing = capabilities::missing(false);
         if !missing.is_empty() {

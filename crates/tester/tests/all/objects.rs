@@ -14,7 +14,8 @@ use routecast_tester::programs::OBJECTS;
 const MADE_WITH: &str = include_str!("../../bpf/objects/clang-version");
 
 /// Each program with its source's name, in the order of the alphabet.
-const PROGRAMS: [&str; 9] = ["balance", "fault", "forward", "generate", "loss", "member", "pass", "receive", "slow"];
+const PROGRAMS: [&str; 10] =
+    ["balance", "fault", "forward", "generate", "loss", "member", "pass", "receive", "slow", "watch"];
 
 fn bpf() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf")

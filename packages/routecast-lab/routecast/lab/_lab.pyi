@@ -9,6 +9,7 @@ __all__ = [
     "LoadBalancer",
     "MemberGate",
     "NamespaceNetlink",
+    "PollWatch",
     "ProbeError",
     "Tester",
     "TesterError",
@@ -33,6 +34,36 @@ class TesterError(Exception):
     Kinds: ``usage``, ``rights``, ``no_programs``, ``no_interface``, ``back_end``, ``occupied``, ``system``,
     ``bpf``, ``closed``, ``outcome``, ``panic``.
     """
+
+@final
+class PollWatch:
+    """Counts the polls of an interface in the kernel, until it is closed.
+
+    Parameters
+    ----------
+    interface_index : int
+        Its number; 0 for the backlog of the processors.
+    namespace_inode : int
+        Inode of its network namespace.
+
+    Raises
+    ------
+    TesterError
+        A right or the kernel's type information is missing, or the kernel refuses.
+    """
+
+    def __new__(cls, interface_index: int, namespace_inode: int) -> Self: ...
+    def polls(self) -> str:
+        """Return what was counted so far, as JSON; ``crates/tester/src/watch.rs`` documents each field."""
+
+    def take_records(self) -> bytes:
+        """Return records of full polls, and of those after one, since the last call.
+
+        Each is a ``struct poll_record`` of ``crates/tester/bpf/watch.bpf.c``.
+        """
+
+    def close(self) -> None:
+        """Stop counting."""
 
 @final
 class Tester:

@@ -59,6 +59,7 @@ PANELS: Mapping[str, Mapping[str, str | CommandGroup]] = {
         "benchmark": CommandGroup(
             "The procedures of RFC 2544, on a test bed or on a model.", {"rfc2544": "lab.cli.benchmark:rfc2544"}
         ),
+        "watch": "lab.cli.watch:watch",
         "doctor": "lab.cli.doctor:doctor",
         "testbed": CommandGroup(
             "Test beds and devices under test: put up, take down, list; test the tester itself.",

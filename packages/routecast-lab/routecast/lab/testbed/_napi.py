@@ -1,4 +1,4 @@
-"""Netlink, and NAPI threads: kernel threads that receive on an interface and can be bound to a core.
+"""NAPI threads: kernel threads that receive on an interface and can be bound to a core.
 
 A veth port has a NAPI instance while it has an XDP program or GRO. With ``threaded`` on, the kernel thread
 ``napi/IFACE-ID`` polls the instance instead of the sender's softirq. A new XDP program makes a new thread, which must
@@ -10,69 +10,24 @@ from __future__ import annotations
 import os
 import socket
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 
+from routecast.lab.netlink import (
+    DUMP,
+    GENERIC,
+    REQUEST,
+    answer_bodies,
+    attribute,
+    attributes,
+    family_of,
+    generic,
+    message,
+    open_netlink,
+)
 from routecast.lab.testbed.dut_host import run_command
 from routecast.lab.testbed.netns import command_inside, inside
 
-ROUTE, GENERIC = 0, 16  # NETLINK_ROUTE, NETLINK_GENERIC
-REQUEST, DUMP = 0x1, 0x300
-
-_ERROR, _DONE = 2, 3
-_NESTED_AND_ORDER_BITS = 0x3FFF
-_WAIT_S = 1.0
-_RECEIVE_BYTES = 1 << 17
-
-_GET_FAMILY, _FAMILY_ID, _FAMILY_NAME = 3, 1, 2
 _NAPI_GET, _NAPI_IFINDEX, _NAPI_PID = 11, 1, 4
-
-
-def open_netlink(protocol: int) -> socket.socket:
-    """Open a socket to the kernel in the calling thread's network namespace."""
-    handle = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, protocol)
-    handle.bind((0, 0))
-    handle.settimeout(_WAIT_S)
-    return handle
-
-
-def attribute(kind: int, data: bytes) -> bytes:
-    """Return a netlink attribute, padded to 4 bytes."""
-    return struct.pack("HH", 4 + len(data), kind) + data + b"\0" * (-len(data) % 4)
-
-
-def message(kind: int, body: bytes, flags: int) -> bytes:
-    """Return a netlink message with its header."""
-    return struct.pack("IHHII", 16 + len(body), kind, flags, 1, 0) + body
-
-
-def answer_bodies(handle: socket.socket, kind: int, *, first_datagram_only: bool = False) -> Iterator[bytes]:
-    """Yield the body of each answer of a kind; with ``first_datagram_only``, stop after the first datagram."""
-    while True:
-        data = handle.recv(_RECEIVE_BYTES)
-        offset = 0
-        while offset + 16 <= len(data):
-            length, answer_kind = struct.unpack_from("IH", data, offset)
-            if answer_kind in {_ERROR, _DONE}:
-                return
-            if answer_kind == kind:
-                yield data[offset + 16 : offset + length]
-            offset += (length + 3) & ~3
-        if first_datagram_only:
-            return
-
-
-def attributes(data: bytes) -> dict[int, bytes]:
-    """Return the attributes of a message by kind."""
-    by_kind = {}
-    offset = 0
-    while offset + 4 <= len(data):
-        length, kind = struct.unpack_from("HH", data, offset)
-        if length < 4:
-            break
-        by_kind[kind & _NESTED_AND_ORDER_BITS] = data[offset + 4 : offset + length]
-        offset += (length + 3) & ~3
-    return by_kind
 
 
 def make_threaded(netns: str, interface: str) -> bool:
@@ -132,16 +87,10 @@ def _pids_by_netlink(interface: str) -> list[int] | None:
     except OSError:
         return []
     with open_netlink(GENERIC) as handle:
-        name = struct.pack("BBH", _GET_FAMILY, 1, 0) + attribute(_FAMILY_NAME, b"netdev\0")
-        handle.send(message(GENERIC, name, REQUEST))
-        family = next(
-            (attributes(body[4:])[_FAMILY_ID] for body in answer_bodies(handle, GENERIC, first_datagram_only=True)),
-            None,
-        )
-        if family is None:
+        number = family_of(handle, "netdev")
+        if number is None:
             return None
-        number = struct.unpack("H", family)[0]
-        request = struct.pack("BBH", _NAPI_GET, 1, 0) + attribute(_NAPI_IFINDEX, struct.pack("I", index))
+        request = generic(_NAPI_GET, attribute(_NAPI_IFINDEX, struct.pack("I", index)))
         handle.send(message(number, request, REQUEST | DUMP))
         pids = [attributes(body[4:]).get(_NAPI_PID, bytes(4)) for body in answer_bodies(handle, number)]
         return [value for pid in pids if (value := struct.unpack("I", pid)[0])]

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
-from routecast.lab.testbed._napi import DUMP, REQUEST, ROUTE, answer_bodies, attributes, message, open_netlink
+from routecast.lab.netlink import DUMP, REQUEST, ROUTE, answer_bodies, attributes, message, open_netlink
 from routecast.lab.testbed.netns import inside
 
 __all__ = ["LinkReader", "LinkState", "wait_for_frames"]

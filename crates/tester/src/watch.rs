@@ -1,0 +1,194 @@
+//! What the polls of one interface cost, counted in the kernel by `bpf/watch.bpf.c` while the router serves.
+
+use std::os::fd::OwnedFd;
+
+use aya::maps::{Array, MapData, RingBuf};
+use aya::programs::BtfTracePoint;
+use aya::sys::Stats;
+use aya::{Btf, Ebpf};
+use serde::Serialize;
+
+use crate::error::{Result, TesterError};
+use crate::programs::{self, bpf_error};
+
+/// Packets of a full poll; mirrors `FULL` of `bpf/watch.bpf.c`.
+pub const FULL: usize = 64;
+
+const SIZES: usize = FULL + 1;
+
+/// Each program, and the tracepoint that it is attached to.
+const PROGRAMS: [(&str, &str); 4] = [
+    ("watch_switch", "sched_switch"),
+    ("watch_softirq_entry", "softirq_entry"),
+    ("watch_softirq_exit", "softirq_exit"),
+    ("watch_poll", "napi_poll"),
+];
+
+/// Sums over polls since the programs were attached; mirrors `struct sums` of `bpf/watch.bpf.c`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct Sums {
+    counts: [u64; 12],
+    by_packets: [[u64; SIZES]; 4],
+}
+
+// SAFETY: it is made of 64-bit integers alone, so every bit pattern is a value, and there is no padding.
+#[expect(unsafe_code, reason = "aya asks for this of what it copies out of a map")]
+unsafe impl aya::Pod for Sums {}
+
+/// What the kernel counted since the programs were attached. An episode lasts from waking to sleeping.
+#[derive(Debug, Clone, Serialize)]
+pub struct Polls {
+    /// Episodes with a poll.
+    pub episodes: u64,
+    /// Their packets.
+    pub episode_packets: u64,
+    /// Sum of the squares of the packets of each.
+    pub episode_packets_squared: u64,
+    /// Most packets of one.
+    pub longest_run: u64,
+    /// Polls of the interface.
+    pub polls: u64,
+    /// Packets that they took.
+    pub packets: u64,
+    /// Polls that took all that they may.
+    pub full_polls: u64,
+    /// Polls that found nothing.
+    pub empty_polls: u64,
+    /// Polls of other interfaces in between.
+    pub other_polls: u64,
+    /// Their packets.
+    pub other_packets: u64,
+    /// Nanoseconds awake, what others took apart.
+    pub busy_ns: u64,
+    /// Nanoseconds in which others had the processor, while there was work.
+    pub paused_ns: u64,
+    /// First polls of an episode, by their packets: 0 to 64.
+    pub first_polls: Vec<u64>,
+    /// Nanoseconds of these.
+    pub first_ns: Vec<u64>,
+    /// Later polls, by their packets.
+    pub later_polls: Vec<u64>,
+    /// Nanoseconds of these.
+    pub later_ns: Vec<u64>,
+    /// Nanoseconds that the programs themselves took.
+    pub own_ns: u64,
+    /// How often they ran.
+    pub own_runs: u64,
+}
+
+impl Polls {
+    fn new(sums: &Sums, (own_ns, own_runs): (u64, u64)) -> Self {
+        let [
+            episodes,
+            episode_packets,
+            episode_packets_squared,
+            longest_run,
+            polls,
+            packets,
+            full_polls,
+            empty_polls,
+            other_polls,
+            other_packets,
+            busy_ns,
+            paused_ns,
+        ] = sums.counts;
+        let [first_polls, first_ns, later_polls, later_ns] = sums.by_packets.map(|row| row.to_vec());
+        Self {
+            episodes,
+            episode_packets,
+            episode_packets_squared,
+            longest_run,
+            polls,
+            packets,
+            full_polls,
+            empty_polls,
+            other_polls,
+            other_packets,
+            busy_ns,
+            paused_ns,
+            first_polls,
+            first_ns,
+            later_polls,
+            later_ns,
+            own_ns,
+            own_runs,
+        }
+    }
+}
+
+/// The programs, attached until this is dropped.
+pub struct Watch {
+    ebpf: Ebpf,
+    totals: Array<MapData, Sums>,
+    records: RingBuf<MapData>,
+    /// Lets the kernel time the programs.
+    _stats: OwnedFd,
+}
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Watch").finish_non_exhaustive()
+    }
+}
+
+impl Watch {
+    /// Watches an interface of a network namespace, by its number and the namespace's inode; 0 for the backlog.
+    ///
+    /// # Errors
+    ///
+    /// A right is missing, the kernel has no type information (BTF), or it refuses.
+    pub fn new(interface_index: u32, namespace_inode: u32) -> Result<Self> {
+        let failed = |what: &str, error: &(dyn std::error::Error + 'static)| bpf_error(what.to_owned(), error);
+        let types = Btf::from_sys_fs().map_err(|error| {
+            failed("reading the kernel's types (/sys/kernel/btf/vmlinux, CONFIG_DEBUG_INFO_BTF)", &error)
+        })?;
+        let mut ebpf = programs::load("watch", &[], |loader| {
+            loader.override_global("interface_index", &interface_index, true).override_global(
+                "namespace_inode",
+                &namespace_inode,
+                true,
+            );
+        })?;
+        let stats =
+            aya::sys::enable_stats(Stats::RunTime).map_err(|error| failed("timing the eBPF programs", &error))?;
+        for (name, tracepoint) in PROGRAMS {
+            let what = format!("attaching the eBPF program `{name}` to `{tracepoint}`");
+            let program = ebpf.program_mut(name).ok_or(TesterError::NoPrograms)?;
+            let program: &mut BtfTracePoint = program.try_into().map_err(|error| failed(&what, &error))?;
+            program.load(tracepoint, &types).map_err(|error| failed(&what, &error))?;
+            program.attach().map_err(|error| failed(&what, &error))?;
+        }
+        let mut map = |name: &str| ebpf.take_map(name).ok_or(TesterError::NoPrograms);
+        let totals = Array::try_from(map("totals")?).map_err(|error| failed("using the map `totals`", &error))?;
+        let records = RingBuf::try_from(map("records")?).map_err(|error| failed("using the map `records`", &error))?;
+        Ok(Self { ebpf, totals, records, _stats: stats })
+    }
+
+    /// What was counted so far.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not let the counters be read.
+    pub fn polls(&self) -> Result<Polls> {
+        let sums = self.totals.get(&0, 0).map_err(|error| bpf_error("reading what was counted".to_owned(), &error))?;
+        let mut own = (0, 0);
+        for (name, _) in PROGRAMS {
+            let program = self.ebpf.program(name).ok_or(TesterError::NoPrograms)?;
+            let info = program.info().map_err(|error| bpf_error("timing the eBPF programs".to_owned(), &error))?;
+            own.0 += u64::try_from(info.run_time().as_nanos()).unwrap_or(u64::MAX);
+            own.1 += info.run_count();
+        }
+        Ok(Polls::new(&sums, own))
+    }
+
+    /// Takes the records of full polls, and of those after a full one, that came since the last call; mirrors of
+    /// `struct poll_record`, one behind the other.
+    pub fn take_records(&mut self) -> Vec<u8> {
+        let mut all = Vec::new();
+        while let Some(record) = self.records.next() {
+            all.extend_from_slice(&record);
+        }
+        all
+    }
+}
