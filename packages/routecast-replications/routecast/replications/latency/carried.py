@@ -13,7 +13,7 @@ from statistics import median
 from typing import Final, Literal
 
 from routecast.calibration.latency import LatencyRow, fit_curve, prior_of
-from routecast.calibration.latency.carried import ByteTime, SizedLatency, byte_time, noise_when_carried
+from routecast.calibration.latency.carried import ByteTime, SizedLatency, byte_time, noise_of_cores
 from routecast.replications.latency.scores import Score, Tally
 from routecast.replications.latency.tables import published_rows
 
@@ -129,8 +129,7 @@ def scored_carried(question: CarriedQuestion, routers: Sequence[SizedRouter]) ->
             rows = []
             for row in known:
                 seconds, noise = time.carried(row, truth.frame_bytes)
-                if row.cores != truth.cores:
-                    noise = math.hypot(noise, noise_when_carried(row.load_ratio))
+                noise = math.hypot(noise, noise_of_cores(row.load_ratio, row.cores, truth.cores))
                 rows.append(LatencyRow(load_ratio=row.load_ratio, latency_s=seconds, noise_ratio=noise))
             curve = fit_curve(rows, prior_of("mean", _SOURCE, rate_kind="no_loss"), frame_s=router.frame_s)
             same = next(row for row in known if row.load_ratio == truth.load_ratio)

@@ -2,7 +2,13 @@
 
 from routecast.calibration.latency.curve import Curve, LatencyRow, fit_curve, shape
 from routecast.calibration.latency.judged import LatencyPrediction, are_left_out_in_turn, judged_latencies
-from routecast.calibration.latency.measured import LatencyAt, MeasuredLatency, disturbed_rows, measured_latency
+from routecast.calibration.latency.measured import (
+    LatencyAt,
+    MeasuredLatency,
+    chances_of_counts,
+    disturbed_rows,
+    measured_latency,
+)
 from routecast.calibration.latency.next_rows import LatencyAdvice, NextLatency, advise_latency
 from routecast.calibration.latency.prior import STATISTICS, LatencyPrior, Statistic, prior_of
 
@@ -19,6 +25,7 @@ __all__ = [
     "Statistic",
     "advise_latency",
     "are_left_out_in_turn",
+    "chances_of_counts",
     "disturbed_rows",
     "fit_curve",
     "judged_latencies",

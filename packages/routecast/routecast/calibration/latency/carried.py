@@ -23,7 +23,7 @@ from itertools import groupby
 from statistics import median, stdev
 from typing import Final
 
-__all__ = ["ByteTime", "SizedLatency", "byte_time", "noise_when_carried"]
+__all__ = ["ByteTime", "SizedLatency", "byte_time", "noise_of_cores", "noise_when_carried"]
 
 _CARD_S: Final = 0.5e-9
 """What a byte takes besides the links, s: cards and buses, between X710 and XL710 cards of CSIT 17.01."""
@@ -104,6 +104,14 @@ def noise_when_carried(load_ratio: float) -> float:
     Below 95 % of the capacity it grows with the load; beyond, two directions of a test already differ by half of it.
     """
     return math.hypot(_AT_REST, _WAITING * load_ratio) if load_ratio <= _OVERLOAD else _FULL_RING
+
+
+def noise_of_cores(load_ratio: float, cores: int, of_cores: int) -> float:
+    """Return that of a latency with some cores carried to other cores: less where they are not twice as many or half.
+
+    It is in proportion to the logarithm of their ratio up to two, and the same beyond.
+    """
+    return noise_when_carried(load_ratio) * min(abs(math.log2(of_cores / cores)), 1.0)
 
 
 def byte_time(rows: Sequence[SizedLatency], *, link_bps: float | None) -> ByteTime:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from routecast.calibration.counts import cores
 from routecast.calibration.fitted import FittedRouter, at_cores
-from routecast.calibration.latency.carried import SizedLatency, byte_time
+from routecast.calibration.latency.carried import SizedLatency, byte_time, noise_of_cores
 from routecast.calibration.latency.curve import Curve, LatencyRow, fit_curve, mixture_quantiles
 from routecast.calibration.latency.prior import STATISTICS, Statistic, prior_of
 from routecast.errors import QuantityProblem
@@ -24,14 +24,21 @@ from routecast.evaluate.points import Point, RateKind
 from routecast.quantity import format_duration
 from routecast.quantity.comparison import LEVELS, Intervals
 
-__all__ = ["LatencyAt", "MeasuredLatency", "disturbed_rows", "frame_s_of", "load_pps_of", "measured_latency"]
+__all__ = [
+    "LatencyAt",
+    "MeasuredLatency",
+    "chances_of_counts",
+    "disturbed_rows",
+    "frame_s_of",
+    "load_pps_of",
+    "measured_latency",
+]
 
 Floats = NDArray[np.float64]
 
 _BEYOND: Final = 0.95
 """Above this share of the capacity nothing is stated without a row there: a few percent of load move it tenfold."""
 _SAME_SIZE: Final = 0.02
-_OTHER_CORES: Final = 0.05
 _SAME_LOAD: Final = 0.01
 """Rows of equal conditions whose loads differ by no more, relative to each other, are repeats."""
 _IN_SERIES: Final = math.log(1.3)
@@ -93,6 +100,8 @@ class MeasuredLatency:
     rows: tuple[LatencyRow, ...]
     points: tuple[Point, ...]
     """The points that the rows are of."""
+    table: tuple[Point, ...]
+    """All points that were given."""
     lower: tuple[Curve, ...] = ()
     """Curves of lower quantiles, which no latency of this one is below."""
 
@@ -154,9 +163,17 @@ class MeasuredLatency:
         intervals = dict(zip(LEVELS, zip(ends[::2], ends[1::2], strict=True), strict=True))
         return LatencyAt(statistic=self.statistic, load_ratio=load_ratio, latency_s=latency_s, intervals=intervals)
 
+    def with_cores(self, count: int) -> MeasuredLatency:
+        """Return the curve with another number of cores: rows count for more the nearer theirs is to it."""
+        if count == self.conditions.cores:
+            return self
+        curve = measured_latency(self.fitted, self.table, at_cores(self.conditions, count), self.statistic)
+        assert curve is not None
+        return curve
+
     def at_rate(self, rate_pps: float, cores_count: int) -> LatencyAt:
         """Return the latency at a rate with a number of cores, whose capacity is as uncertain as the rows leave it."""
-        return self.at(self.capacities_pps([cores_count])[:, 0], rate_pps)
+        return self.with_cores(cores_count).at(self.capacities_pps([cores_count])[:, 0], rate_pps)
 
     def at_load(self, load_ratio: float) -> LatencyAt:
         r"""Return the latency at a share of the capacity.
@@ -178,7 +195,7 @@ class MeasuredLatency:
         return self.at(np.ones(1), load_ratio)
 
     def chances(self, capacities_pps: Floats, rate_pps: float, goal_pps: float, limit_s: float) -> Floats:
-        """Return, for each number of cores, the probability that it reaches ``goal_pps`` and keeps the bound at a rate.
+        """Return the probabilities that capacities, shape (draws, n), reach a rate and the latency keeps a bound.
 
         Both are of one draw of the router. Where nothing is stated of the latency, the bound counts as missed.
         """
@@ -188,6 +205,19 @@ class MeasuredLatency:
         )
         kept = np.interp(np.log(rate_pps / capacities_pps), np.log(grid), below, right=0.0)
         return np.asarray((kept * (capacities_pps >= goal_pps)).mean(axis=0))
+
+
+def chances_of_counts(
+    curves: Sequence[MeasuredLatency], capacities_pps: Floats, rate_pps: float, goal_pps: float, limit_s: float
+) -> Floats:
+    """Return, for each number of cores with its curve, the probability that it reaches ``goal_pps`` and keeps a bound.
+
+    ``capacities_pps``: equally likely draws, shape (draws, counts); the bound is on the latency at ``rate_pps``.
+    """
+    columns = (capacities_pps[:, [number]] for number in range(len(curves)))
+    return np.concatenate(
+        [curve.chances(of_count, rate_pps, goal_pps, limit_s) for curve, of_count in zip(curves, columns, strict=True)]
+    )
 
 
 def _log_quantiles(curve: Curve, loads: Floats, counts: NDArray[np.int_]) -> Floats:
@@ -234,8 +264,7 @@ def measured_latency(
     for number in chosen:
         point, row = timed[number][0], measured[number]
         latency_s, noise = per_byte.carried(row, conditions.frame_bytes)
-        if row.cores != measured[chosen[0]].cores:
-            noise = math.hypot(noise, _OTHER_CORES)
+        noise = math.hypot(noise, noise_of_cores(row.load_ratio, row.cores, conditions.cores))
         knee = prior_of(named, rate_kind=kind).knee if (kind := _kind_of(point)) else None
         rows.append(LatencyRow(load_ratio=row.load_ratio, latency_s=latency_s, noise_ratio=noise, knee=knee))
     return MeasuredLatency(
@@ -245,6 +274,7 @@ def measured_latency(
         curve=fit_curve(rows, prior, frame_s=frame_s_of(fitted)),
         rows=tuple(rows),
         points=tuple(timed[number][0] for number in chosen),
+        table=tuple(points),
         lower=tuple(
             below.curve
             for lower in _LOWER.get(named, ())
