@@ -1,9 +1,10 @@
 """Published latencies predicted at loads that were not given: errors, intervals, rivals.
 
-Each source is predicted with a prior that has not seen it. ``--learn`` learns the priors anew and writes them;
-``--simulate`` instead saves routers from two rows each and simulates them. ::
+Each source is predicted with a prior that has not seen it. Then rows of CSIT 17.01 are carried to other frames and
+cores at the same share of the load. ``--learn`` learns the priors anew and writes them; ``--carried`` prints only what
+is carried; ``--simulate`` instead saves routers from two rows each and simulates them. ::
 
-    PYTHONPATH=packages/routecast python benches/latency.py [--learn | --simulate]
+    PYTHONPATH=packages/routecast python benches/latency.py [--learn | --carried | --simulate]
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from statistics import median
 from typing import Literal
 
 from routecast.calibration.latency.prior import LATENCY_PRIORS
+from routecast.replications.latency.carried import CARRIED, scored_carried, sized_routers
 from routecast.replications.latency.learning import learnt_document
 from routecast.replications.latency.scores import QUESTIONS, Score, scored
 from routecast.replications.latency.simulated import simulated_medians
@@ -48,19 +50,24 @@ def simulate() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--learn", action="store_true", help="learn the priors anew and write them")
+    parser.add_argument("--carried", action="store_true", help="only rows carried to other frames and cores")
     parser.add_argument("--simulate", action="store_true", help="simulate saved routers at 30 to 70 %% of the capacity")
-    chosen = parser.parse_args()
-    if chosen.simulate:
+    arguments = parser.parse_args()
+    if arguments.simulate:
         simulate()
         return
-    if chosen.learn:
+    if arguments.learn:
         LATENCY_PRIORS.write_text(json.dumps(learnt_document(), indent=1) + "\n", encoding="utf-8")
-    for kind, name in KINDS.items():
+    for kind, name in () if arguments.carried else KINDS.items():
         latencies = published_latencies(kind)
         for question in QUESTIONS:
             print(f"{name}: {question}")
             for score in scored(latencies, question):
                 print(line(score))
+    routers = sized_routers()
+    for carried in CARRIED:
+        if (score := scored_carried(carried, routers)) is not None:
+            print(f"mean: {carried}\n{line(score)}")
 
 
 if __name__ == "__main__":

@@ -77,8 +77,9 @@ def test_the_rates_of_a_saved_router_are_those_of_its_rows() -> None:
         simulated = Simulate(router, seed=1, steady_state=False).trial(load, 0.02)
         assert simulated.forwarded_pps == pytest.approx(rate_mpps * 1e6, rel=0.02)
         assert simulated.latency is not None
-        # A row in overload: its full ring, within the noise of a fit to three rows.
-        assert simulated.latency.p50_s == pytest.approx(410e-6, rel=0.25)
+        if cores == 4:
+            # The row in overload: its full ring, within the noise of a fit to three rows.
+            assert simulated.latency.p50_s == pytest.approx(410e-6, rel=0.25)
 
 
 def test_a_file_says_whether_its_latency_was_measured() -> None:

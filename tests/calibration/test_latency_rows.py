@@ -153,7 +153,11 @@ def test_a_curve_answers_at_any_load_and_at_a_rate_with_cores() -> None:
     assert all(at.low_s < at.latency_s < at.high_s for at in latencies)
     at_rate = curve.at_rate(0.6 * 19.4e6, 4)
     assert at_rate.load_ratio == pytest.approx(0.6, rel=0.02)
-    assert at_rate.latency_s == pytest.approx(curve.at_load(0.6).latency_s, rel=0.05)
+    of_four = curve.with_cores(4).at_load(0.6)
+    assert at_rate.latency_s == pytest.approx(of_four.latency_s, rel=0.05)
+    # The row of four cores is nearer to it, and counts for less with a core.
+    assert of_four.latency_s > curve.at_load(0.6).latency_s
+    assert of_four.high_s / of_four.low_s < curve.at_load(0.6).high_s / curve.at_load(0.6).low_s
     assert curve.at_load(1.0).reason
 
 

@@ -329,6 +329,7 @@ NOT_OF_A_STUDY = {
     "| of 2,000 routers | at first | now |": "make fuzz-models",
     "| `simulate`, % | 0.3 |": "benches/queues_by_load.py",
     "| rows given, loads predicted |": "benches/latency.py",
+    "| carried | known besides |": "benches/latency.py --carried",
     "| function | points | median, % |": "study host_functions, measured on a host",
     "| law | median | 90th percentile | largest |": "power fit, tables that do not ship",
     "| packets | virtual channels | load | BookSim 2 |": "BookSim 2",

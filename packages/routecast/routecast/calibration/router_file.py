@@ -69,7 +69,7 @@ def router_file(fitted: FittedRouter, points: Sequence[Point] = (), *, source: s
     cores = max(point.working_cores for point in fitted.points)
     max_cores = max(point.cores for point in all_points)
     model = router_document(fitted, cores, max_cores=max_cores)
-    timing = _timing(fitted, points, model)
+    timing = _timing(fitted, points, model, cores)
     contention = model.pop("contention")
     frames = first.frame_mix.name if first.frame_mix else f"{round(first.frame_bytes)} B"
     overload = replace(first, cores=cores, flows=None, link_bps=link_bps, ports=ports, nic_cap_pps=cap_pps)
@@ -279,7 +279,7 @@ def _header(fitted: FittedRouter, points: Sequence[Point], source: str, today: d
     yield "# The file has only the point prediction; `routecast validate` prints the 95 % intervals."
 
 
-def _timing(fitted: FittedRouter, points: Sequence[Point], model: dict[str, Any]) -> MeasuredLatency | None:
+def _timing(fitted: FittedRouter, points: Sequence[Point], model: dict[str, Any], cores: int) -> MeasuredLatency | None:
     """Make a document as late as the latency rows of the points say; return their curve, if there are any."""
     from routecast.calibration.latency import bursts_of, frame_s_of, measured_latency
 
@@ -288,6 +288,7 @@ def _timing(fitted: FittedRouter, points: Sequence[Point], model: dict[str, Any]
     )
     if measured is None:
         return None
+    measured = measured.with_cores(cores)
     of_packet_s = parse_cost(model["service"]["per_packet"])[1]
     bursts = bursts_of(measured, most_ratio=0.9 * of_packet_s / frame_s_of(fitted))
     per_packet_s = of_packet_s - bursts.per_batch_s / bursts.batch_frames

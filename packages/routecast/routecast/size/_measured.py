@@ -11,7 +11,7 @@ import numpy as np
 from routecast.calibration.carried import Carry
 from routecast.calibration.counts import Count, cores
 from routecast.calibration.forecast import Forecast, Goal, forecast
-from routecast.calibration.latency import MeasuredLatency, disturbed_rows, measured_latency
+from routecast.calibration.latency import MeasuredLatency, chances_of_counts, disturbed_rows, measured_latency
 from routecast.evaluate.points import MOST_LISTED, Point
 from routecast.evaluate.targets import Target as Bound
 from routecast.quantity import format_pps
@@ -121,15 +121,17 @@ def _with_latency(
     answer: Forecast, target: Target, bounds: Sequence[Bound], latencies: Sequence[MeasuredLatency], goal: Goal
 ) -> Sizing:
     """Return the answer whose probabilities are those of the rate and of the bounds together."""
-    rates_pps = latencies[0].capacities_pps([count.cores for count in answer.counts])
+    numbers = [count.cores for count in answer.counts]
+    rates_pps = latencies[0].capacities_pps(numbers)
+    curves = [[latency.with_cores(number) for number in numbers] for latency in latencies]
     reached = (rates_pps >= goal.rate_pps).mean(axis=0)
     missed = [
-        reached - latency.chances(rates_pps, target.rate_pps, goal.rate_pps, bound.limit)
-        for latency, bound in zip(latencies, bounds, strict=True)
+        reached - chances_of_counts(of_bound, rates_pps, target.rate_pps, goal.rate_pps, bound.limit)
+        for of_bound, bound in zip(curves, bounds, strict=True)
     ]
     # How bounds of several quantities hang together is not known: what misses one may meet the others.
     joint = np.maximum(reached - np.sum(missed, axis=0), 0.0)
-    at = [latencies[0].at(of_count, target.rate_pps) for of_count in rates_pps.T]
+    at = [curve.at(of_count, target.rate_pps) for curve, of_count in zip(curves[0], rates_pps.T, strict=True)]
     counts = tuple(
         replace(
             count,

@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from routecast.replications.accuracy.board import Board, Group
+from routecast.replications.accuracy.latency import LatencyBoard, LatencyResult
 from routecast.replications.accuracy.replay import DESIGNS, WITHIN_RATIO, Replayed
 from routecast.replications.accuracy.sizing import SizeBoard
 from routecast.show.tables import Column, Table, percent
 
-__all__ = ["board_remarks", "board_tables", "replay_table", "size_board_table", "weakness_table"]
+__all__ = [
+    "board_remarks",
+    "board_tables",
+    "latency_board_tables",
+    "latency_remarks",
+    "replay_table",
+    "size_board_table",
+    "weakness_table",
+]
 
 _BOARD = (
     "Each source is predicted with weights of laws and scales learnt from the others; the priors of the laws' shapes "
@@ -38,7 +47,7 @@ def board_tables(board: Board) -> tuple[Table, ...]:
     return packs, groups
 
 
-def weakness_table(board: Board) -> Table:
+def weakness_table(board: Board | LatencyBoard) -> Table:
     """Return the packs on which the board misses its coverage or loses to the best single law."""
     return Table.of(
         board.weaknesses,
@@ -135,9 +144,61 @@ def board_remarks(board: Board) -> tuple[str, ...]:
     return (*missed, *grown)
 
 
+def latency_board_tables(board: LatencyBoard) -> tuple[Table, ...]:
+    """Return a table for each source: rows given, loads predicted, errors beside simpler rules, and intervals."""
+
+    def error(name: str) -> Callable[[LatencyResult], float]:
+        return lambda result: result.score.errors[name]
+
+    errors = "median error in %"
+    return tuple(
+        Table.of(
+            results,
+            Column.text("Statistic", lambda result: result.statistic),
+            Column("Given", "%", getter=lambda result: _loads(result.question.given)),
+            Column("Predicted", "%", getter=lambda result: _band(result.question.low, result.question.high)),
+            Column("Rows", "", "d", lambda result: result.score.predictions),
+            Column("Curve", "", percent, error("ours"), group=errors),
+            *(
+                Column(name.capitalize() if name.islower() else name, "", percent, error(name), group=errors)
+                for name in results[0].score.errors
+                if name != "ours"
+            ),
+            Column("95", "", _whole_percent, lambda result: result.score.held_95, group="inside, %"),
+            Column("80", "", _whole_percent, lambda result: result.score.held_80, group="inside, %"),
+            Column("Score", "", ".2f", lambda result: result.score.winkler),
+            name=f"latency-{source}",
+            title=f"Latencies of {source} at loads that were not given",
+            caption="The prior has not seen the source. Loads are shares of the capacity; each rule is given the same "
+            "rows. Score: width of the 95 % interval in natural logarithms, and 40 times what a row misses it by.",
+        )
+        for source, results in board.sources.items()
+    )
+
+
+def latency_remarks(board: LatencyBoard) -> tuple[str, ...]:
+    """Return remarks on values beyond their record."""
+    return tuple(
+        f"{name}: {_key_title(key)} has grown from {_with_unit(recorded, is_ratio)} to {_with_unit(now, is_ratio)}"
+        for name, keys in board.worse().items()
+        for key, (now, recorded) in keys.items()
+        for is_ratio in (key.endswith("_ratio"),)
+    )
+
+
+def _loads(ratios: Sequence[float]) -> str:
+    return ", ".join(f"{100.0 * ratio:g}" for ratio in ratios)
+
+
+def _band(low_ratio: float, high_ratio: float) -> str:
+    return f"{100.0 * low_ratio:g}-{100.0 * high_ratio:g}"
+
+
 def _key_title(key: str) -> str:
     if key == "half_of_best_baseline":
         return "median error (goal: half of the best baseline's)"
+    if key == "interval_score":
+        return "score of the 95 % intervals"
     return key.replace("_abs_error_ratio", " error").replace("max", "largest").replace("p90", "90th percentile of the")
 
 

@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["Board", "Group", "calibrated_series", "run_board"]
+__all__ = ["COVERAGE_RANGE", "Board", "Group", "Weakness", "calibrated_series", "run_board"]
 
 
-_COVERAGE_RANGE = (0.92, 0.99)
+COVERAGE_RANGE = (0.92, 0.99)
 """Share of the points of a pack inside 95 % intervals: below the range intervals are too narrow, above too wide."""
 RECORDED = PACKS / "recorded.json"
 _RECORDED_KEYS = ("mean_abs_error_ratio", "median_abs_error_ratio", "p90_abs_error_ratio", "max_abs_error_ratio")
@@ -173,7 +173,7 @@ class PackResult:
         group = self.group
         summary = group.summary
         coverage = summary["coverage_95_ratio"]
-        min_coverage, max_coverage = _COVERAGE_RANGE
+        min_coverage, max_coverage = COVERAGE_RANGE
         criteria = []
         if not min_coverage <= coverage <= max_coverage:
             required = min_coverage if coverage < min_coverage else max_coverage

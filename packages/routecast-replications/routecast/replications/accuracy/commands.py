@@ -26,6 +26,10 @@ def board(
     size: Annotated[
         bool, typer.Option("--size", help="Instead judge the counts of cores that `size` gives, a minute.")
     ] = False,
+    latency: Annotated[
+        bool,
+        typer.Option("--latency", help="Instead predict published latencies at loads that were not given, a minute."),
+    ] = False,
     weaknesses: Annotated[
         bool,
         typer.Option("--weaknesses", help="Print only where intervals miss their coverage or a single law is better."),
@@ -51,6 +55,9 @@ def board(
     if size:
         _print_size_board(as_json=as_json)
         return
+    if latency:
+        _print_latency_board(only_weaknesses=weaknesses, as_json=as_json)
+        return
     with progress_bar("board") as progress:
         result = run_board(progress)
     if as_json:
@@ -62,9 +69,30 @@ def board(
             print_table(data(), table)
         for text in board_remarks(result):
             data().print(text, markup=False)
-    if result.worse():
+    _leave_if_worse(bool(result.worse()))
+
+
+def _leave_if_worse(is_worse: bool) -> None:
+    """Leave with 1 if an error has grown."""
+    if is_worse:
         remark("Criterion missed: errors have grown beyond their record")
         raise typer.Exit(1)
+
+
+def _print_latency_board(*, only_weaknesses: bool, as_json: bool) -> None:
+    from routecast.replications.accuracy._views import latency_board_tables, latency_remarks, weakness_table
+    from routecast.replications.accuracy.latency import run_latency_board
+
+    with progress_bar("board") as progress:
+        result = run_latency_board(progress)
+    if as_json:
+        print_json(result.to_json())
+    else:
+        for table in (*(() if only_weaknesses else latency_board_tables(result)), weakness_table(result)):
+            print_table(data(), table)
+        for text in () if only_weaknesses else latency_remarks(result):
+            data().print(text, markup=False)
+    _leave_if_worse(bool(result.worse()))
 
 
 def _print_size_board(*, as_json: bool) -> None:

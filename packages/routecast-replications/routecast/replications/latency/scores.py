@@ -13,11 +13,12 @@ import numpy as np
 from routecast.calibration.latency import Curve, LatencyPrior, LatencyRow, fit_curve, prior_of
 from routecast.replications.latency.tables import PublishedLatency
 
-__all__ = ["QUESTIONS", "Question", "Score", "scored"]
+__all__ = ["QUESTIONS", "Question", "Score", "Tally", "scored"]
 
 _NEAR: Final = 0.13
 """A row stands for a load that lies within this share of the capacity."""
 _SAME: Final = 0.02
+_PROBABILITIES: Final = (0.025, 0.1, 0.5, 0.9, 0.975)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,38 @@ class Score:
     winkler: float
 
 
+class Tally:
+    """Predictions of one source beside what was measured, as they come."""
+
+    def __init__(self) -> None:
+        self._errors: dict[str, list[float]] = {}
+        self._held: dict[float, list[bool]] = {0.95: [], 0.8: []}
+        self._winkler: list[float] = []
+
+    def add(self, curve: Curve, row: LatencyRow, rivals: Mapping[str, float]) -> None:
+        """Add a measured row, which the curve has not seen, and what rivals say of it, as logarithms."""
+        low, low_80, middle, high_80, high = np.log(curve.quantiles_s(row.load_ratio, _PROBABILITIES)).tolist()
+        truth = math.log(row.latency_s)
+        for name, log in {"ours": middle, **rivals}.items():
+            self._errors.setdefault(name, []).append(abs(math.exp(log - truth) - 1.0))
+        self._held[0.95].append(low <= truth <= high)
+        self._held[0.8].append(low_80 <= truth <= high_80)
+        self._winkler.append(high - low + 40.0 * (max(low - truth, 0.0) + max(truth - high, 0.0)))
+
+    def score(self, source: str) -> Score | None:
+        """Return what the predictions came to; None without any."""
+        if not self._winkler:
+            return None
+        return Score(
+            source=source,
+            predictions=len(self._winkler),
+            errors={name: median(values) for name, values in self._errors.items()},
+            held_95=fmean(self._held[0.95]),
+            held_80=fmean(self._held[0.8]),
+            winkler=fmean(self._winkler),
+        )
+
+
 def scored(
     latencies: Sequence[PublishedLatency],
     question: Question,
@@ -70,36 +103,16 @@ def scored(
 ) -> Iterator[Score]:
     """Yield the score of each source in which some router has the rows that a question gives and asks for."""
     for source in dict.fromkeys(latency.source for latency in latencies):
-        errors: dict[str, list[float]] = {}
-        inside: dict[float, list[bool]] = {0.95: [], 0.8: []}
-        winkler: list[float] = []
+        tally = Tally()
         for latency in latencies:
             known, wanted = _split(latency, question) if latency.source == source else ((), ())
             if not known or not wanted:
                 continue
             curve = fit_curve(known, prior(latency), frame_s=latency.frame_s)
             for row in wanted:
-                low, low_80, middle, high_80, high = _quantiles(curve, row.load_ratio)
-                truth = math.log(row.latency_s)
-                predicted = {"ours": middle, **_rivals(known, row.load_ratio)}
-                for name, log in predicted.items():
-                    errors.setdefault(name, []).append(abs(math.exp(log - truth) - 1.0))
-                inside[0.95].append(low <= truth <= high)
-                inside[0.8].append(low_80 <= truth <= high_80)
-                winkler.append(high - low + 40.0 * (max(low - truth, 0.0) + max(truth - high, 0.0)))
-        if winkler:
-            yield Score(
-                source=source,
-                predictions=len(winkler),
-                errors={name: median(values) for name, values in errors.items()},
-                held_95=fmean(inside[0.95]),
-                held_80=fmean(inside[0.8]),
-                winkler=fmean(winkler),
-            )
-
-
-def _quantiles(curve: Curve, load_ratio: float) -> tuple[float, ...]:
-    return tuple(np.log(curve.quantiles_s(load_ratio, (0.025, 0.1, 0.5, 0.9, 0.975))))
+                tally.add(curve, row, _rivals(known, row.load_ratio))
+        if (score := tally.score(source)) is not None:
+            yield score
 
 
 def _split(latency: PublishedLatency, question: Question) -> tuple[tuple[LatencyRow, ...], tuple[LatencyRow, ...]]:

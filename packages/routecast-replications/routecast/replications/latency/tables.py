@@ -12,7 +12,7 @@ from typing import Final, Literal
 from routecast.calibration.latency import LatencyRow, Statistic
 from routecast.evaluate.points import RateKind
 
-__all__ = ["SOURCES", "PublishedLatency", "published_latencies"]
+__all__ = ["SOURCES", "PublishedLatency", "published_latencies", "published_rows"]
 
 SOURCES: Final = ("csit1701", "packetmill2021", "tinynf2020")
 _FROM_US: Final = 1e-6
@@ -42,7 +42,7 @@ def published_latencies(kind: Literal["body", "tail"]) -> tuple[PublishedLatency
 
 def _measured(wanted: tuple[Statistic, ...], *, is_first: bool) -> Iterator[PublishedLatency]:
     for source in SOURCES:
-        rows = _rows(source)
+        rows = published_rows(source)
         stated = [statistic for statistic in wanted if f"latency_{statistic}_us" in rows[0]]
         for statistic in stated[:1] if is_first else stated:
             for router, of_router in groupby(rows, _router):
@@ -70,7 +70,8 @@ def _row(row: Mapping[str, str], statistic: Statistic) -> LatencyRow:
     )
 
 
-def _rows(source: str) -> list[dict[str, str]]:
+def published_rows(source: str) -> list[dict[str, str]]:
+    """Return the rows of a source as its table has them: text by column."""
     table = files("routecast.replications") / "data" / "latency" / f"{source}.csv"
     lines = table.read_text(encoding="utf-8").splitlines()
     return list(csv.DictReader(line for line in lines if not line.startswith("#")))

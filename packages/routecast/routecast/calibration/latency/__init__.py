@@ -6,6 +6,7 @@ from routecast.calibration.latency.judged import LatencyPrediction, are_left_out
 from routecast.calibration.latency.measured import (
     LatencyAt,
     MeasuredLatency,
+    chances_of_counts,
     disturbed_rows,
     frame_s_of,
     measured_latency,
@@ -28,6 +29,7 @@ __all__ = [
     "advise_latency",
     "are_left_out_in_turn",
     "bursts_of",
+    "chances_of_counts",
     "disturbed_rows",
     "fit_curve",
     "frame_s_of",

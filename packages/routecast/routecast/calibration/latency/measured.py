@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from routecast.calibration.counts import cores
 from routecast.calibration.fitted import FittedRouter, at_cores
+from routecast.calibration.latency.carried import SizedLatency, byte_time, noise_of_cores
 from routecast.calibration.latency.curve import Curve, LatencyRow, fit_curve, mixture_quantiles
 from routecast.calibration.latency.prior import STATISTICS, Statistic, prior_of
 from routecast.errors import QuantityProblem
@@ -23,14 +24,21 @@ from routecast.evaluate.points import Point, RateKind
 from routecast.quantity import format_duration
 from routecast.quantity.comparison import LEVELS, Intervals
 
-__all__ = ["LatencyAt", "MeasuredLatency", "disturbed_rows", "frame_s_of", "load_pps_of", "measured_latency"]
+__all__ = [
+    "LatencyAt",
+    "MeasuredLatency",
+    "chances_of_counts",
+    "disturbed_rows",
+    "frame_s_of",
+    "load_pps_of",
+    "measured_latency",
+]
 
 Floats = NDArray[np.float64]
 
 _BEYOND: Final = 0.95
 """Above this share of the capacity nothing is stated without a row there: a few percent of load move it tenfold."""
-_OTHER_SIZE: Final = math.log(1.3)
-_OTHER_CORES: Final = 0.05
+_SAME_SIZE: Final = 0.02
 _SAME_LOAD: Final = 0.01
 """Rows of equal conditions whose loads differ by no more, relative to each other, are repeats."""
 _IN_SERIES: Final = math.log(1.3)
@@ -40,9 +48,6 @@ Of two independent exponential delays, half the p99 of the sum is 0.72 times the
 """
 _LOWER: Final[Mapping[str, tuple[Statistic, ...]]] = {"p95": ("p50",), "p99": ("p50", "p95")}
 """Quantiles below a quantile."""
-_PER_BYTE_S: Final = 0.5e-9
-"""What a byte of a frame takes besides the links, s: cards and buses, between X710 and XL710 cards of CSIT 17.01."""
-_LINKS: Final = 2
 _LEAST_LOAD: Final = 1e-4
 _ONE_LOAD: Final = 0.03
 _KNEE: Final = 0.8
@@ -95,6 +100,8 @@ class MeasuredLatency:
     rows: tuple[LatencyRow, ...]
     points: tuple[Point, ...]
     """The points that the rows are of."""
+    table: tuple[Point, ...]
+    """All points that were given."""
     lower: tuple[Curve, ...] = ()
     """Curves of lower quantiles, which no latency of this one is below."""
 
@@ -127,7 +134,7 @@ class MeasuredLatency:
             for (row, point), (other, of_other) in pairwise(pairs)
             if other.load_ratio - row.load_ratio < _ONE_LOAD
             and other.load_ratio < _KNEE
-            and point.cores == of_other.cores
+            and (point.cores, point.frame_bytes) == (of_other.cores, of_other.frame_bytes)
             and abs(math.log(other.latency_s / row.latency_s)) > _CONTRADICTS
         )
 
@@ -156,9 +163,17 @@ class MeasuredLatency:
         intervals = dict(zip(LEVELS, zip(ends[::2], ends[1::2], strict=True), strict=True))
         return LatencyAt(statistic=self.statistic, load_ratio=load_ratio, latency_s=latency_s, intervals=intervals)
 
+    def with_cores(self, count: int) -> MeasuredLatency:
+        """Return the curve with another number of cores: rows count for more the nearer theirs is to it."""
+        if count == self.conditions.cores:
+            return self
+        curve = measured_latency(self.fitted, self.table, at_cores(self.conditions, count), self.statistic)
+        assert curve is not None
+        return curve
+
     def at_rate(self, rate_pps: float, cores_count: int) -> LatencyAt:
         """Return the latency at a rate with a number of cores, whose capacity is as uncertain as the rows leave it."""
-        return self.at(self.capacities_pps([cores_count])[:, 0], rate_pps)
+        return self.with_cores(cores_count).at(self.capacities_pps([cores_count])[:, 0], rate_pps)
 
     def at_load(self, load_ratio: float) -> LatencyAt:
         r"""Return the latency at a share of the capacity.
@@ -180,7 +195,7 @@ class MeasuredLatency:
         return self.at(np.ones(1), load_ratio)
 
     def chances(self, capacities_pps: Floats, rate_pps: float, goal_pps: float, limit_s: float) -> Floats:
-        """Return, for each number of cores, the probability that it reaches ``goal_pps`` and keeps the bound at a rate.
+        """Return the probabilities that capacities, shape (draws, n), reach a rate and the latency keeps a bound.
 
         Both are of one draw of the router. Where nothing is stated of the latency, the bound counts as missed.
         """
@@ -190,6 +205,19 @@ class MeasuredLatency:
         )
         kept = np.interp(np.log(rate_pps / capacities_pps), np.log(grid), below, right=0.0)
         return np.asarray((kept * (capacities_pps >= goal_pps)).mean(axis=0))
+
+
+def chances_of_counts(
+    curves: Sequence[MeasuredLatency], capacities_pps: Floats, rate_pps: float, goal_pps: float, limit_s: float
+) -> Floats:
+    """Return, for each number of cores with its curve, the probability that it reaches ``goal_pps`` and keeps a bound.
+
+    ``capacities_pps``: equally likely draws, shape (draws, counts); the bound is on the latency at ``rate_pps``.
+    """
+    columns = (capacities_pps[:, [number]] for number in range(len(curves)))
+    return np.concatenate(
+        [curve.chances(of_count, rate_pps, goal_pps, limit_s) for curve, of_count in zip(curves, columns, strict=True)]
+    )
 
 
 def _log_quantiles(curve: Curve, loads: Floats, counts: NDArray[np.int_]) -> Floats:
@@ -207,8 +235,10 @@ def measured_latency(
 ) -> MeasuredLatency | None:
     """Return the curve of a statistic under conditions; None if no row measured it, or it is never predicted.
 
-    Rows of the frame size that is asked are used where there are any. Others are carried: each byte takes its time on
-    the links and half a nanosecond, and the row counts for less. Of each row the tester's own delay is subtracted, and
+    Rows of all frame sizes count where two sizes were measured at about the same low share of the capacity, so that
+    they tell what a byte takes; else those of the size that is asked, where there are any. Rows of other sizes are
+    carried (:mod:`routecast.calibration.latency.carried`) and count for less; where there are others, none is that is
+    beyond 95 % of the capacity. Of each row the tester's own delay is subtracted, and
     the latency is that of one device: an equal share of several in series. A row's noise is that of the law, or the
     spread of its repeats if that is larger (rows of the same conditions and load), with the tester's steps of time:
     a time that is rounded to a step has the variance step² / 12. Disturbed rows are left out. A quantile is no less
@@ -218,42 +248,62 @@ def measured_latency(
     if named is None:
         return None
     timed = [(point, _of_one_s(point, statistic)) for point in _timed(points, statistic) if not point.disturbed]
-    same = [pair for pair in timed if math.isclose(pair[0].frame_bytes, conditions.frame_bytes, rel_tol=0.02)]
-    chosen = same or timed
-    if not chosen:
+    if not timed:
         return None
-    per_byte_s = _PER_BYTE_S + (_LINKS * 8.0 / conditions.link_bps if conditions.link_bps else 0.0)
     prior = prior_of(named, rate_kind=_capacity_kind(fitted))
-    loads = [max(load_pps_of(point) / _capacity_pps(fitted, point), _LEAST_LOAD) for point, _ in chosen]
-    spreads = _spreads_of_repeats(chosen, loads)
+    loads = [max(load_pps_of(point) / _capacity_pps(fitted, point), _LEAST_LOAD) for point, _ in timed]
+    measured = _with_noise(timed, loads, named, prior.noise)
+    per_byte = byte_time(measured, link_bps=conditions.link_bps)
+    same = [math.isclose(row.frame_bytes, conditions.frame_bytes, rel_tol=_SAME_SIZE) for row in measured]
+    usable = [
+        is_same or ((per_byte.is_measured or not any(same)) and row.load_ratio <= _BEYOND)
+        for row, is_same in zip(measured, same, strict=True)
+    ]
+    chosen = [n for n, is_usable in enumerate(usable) if is_usable] or list(range(len(measured)))
     rows = []
-    for (point, seconds), load_ratio, spread in zip(chosen, loads, spreads, strict=True):
-        assert point.latency is not None
-        carried_s = seconds + per_byte_s * (conditions.frame_bytes - point.frame_bytes) * (not same)
-        noise = math.hypot(
-            max(prior.noise, spread),
-            point.latency.resolution_s / math.sqrt(12.0) / point.latency.devices / seconds,
-            _IN_SERIES if point.latency.devices > 1 and named != "mean" else 0.0,
-            0.0 if same else _OTHER_SIZE,
-            0.0 if point.cores == chosen[0][0].cores else _OTHER_CORES,
-        )
+    for number in chosen:
+        point, row = timed[number][0], measured[number]
+        latency_s, noise = per_byte.carried(row, conditions.frame_bytes)
+        noise = math.hypot(noise, noise_of_cores(row.load_ratio, row.cores, conditions.cores))
         knee = prior_of(named, rate_kind=kind).knee if (kind := _kind_of(point)) else None
-        rows.append(
-            LatencyRow(load_ratio=load_ratio, latency_s=max(carried_s, 0.1 * seconds), noise_ratio=noise, knee=knee)
-        )
+        rows.append(LatencyRow(load_ratio=row.load_ratio, latency_s=latency_s, noise_ratio=noise, knee=knee))
     return MeasuredLatency(
         fitted=fitted,
         statistic=named,
         conditions=conditions,
         curve=fit_curve(rows, prior, frame_s=frame_s_of(fitted)),
         rows=tuple(rows),
-        points=tuple(point for point, _ in chosen),
+        points=tuple(timed[number][0] for number in chosen),
+        table=tuple(points),
         lower=tuple(
             below.curve
             for lower in _LOWER.get(named, ())
             if (below := measured_latency(fitted, points, conditions, lower)) is not None
         ),
     )
+
+
+def _with_noise(
+    timed: Sequence[tuple[Point, float]], loads: Sequence[float], statistic: Statistic, noise: float
+) -> list[SizedLatency]:
+    """Return the rows with their noise: the law's or that of repeats, of the tester's steps, of devices in series."""
+    rows = []
+    for (point, seconds), load_ratio, spread in zip(timed, loads, _spreads_of_repeats(timed, loads), strict=True):
+        assert point.latency is not None
+        devices = point.latency.devices
+        steps = point.latency.resolution_s / math.sqrt(12.0) / devices / seconds
+        in_series = _IN_SERIES if devices > 1 and statistic != "mean" else 0.0
+        rows.append(
+            SizedLatency(
+                frame_bytes=point.frame_bytes,
+                load_ratio=load_ratio,
+                latency_s=seconds,
+                noise_ratio=math.hypot(max(noise, spread), steps, in_series),
+                cores=point.cores,
+                devices=devices,
+            )
+        )
+    return rows
 
 
 def disturbed_rows(points: Sequence[Point], statistic: str) -> tuple[Point, ...]:

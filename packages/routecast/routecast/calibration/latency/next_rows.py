@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from routecast.calibration.counts import cores
 from routecast.calibration.fitted import CONFIDENCE_RATIO, FittedRouter, at_cores
 from routecast.calibration.latency.curve import Curve, LatencyRow, fit_curve
-from routecast.calibration.latency.measured import frame_s_of, measured_latency
+from routecast.calibration.latency.measured import chances_of_counts, frame_s_of, measured_latency
 from routecast.calibration.latency.prior import STATISTICS, Statistic, prior_of
 from routecast.calibration.next_points import describe_precision, rank
 from routecast.errors import QuantityProblem
@@ -147,7 +147,9 @@ def advise_latency(
     measured = measured_latency(fitted, points, conditions, statistic)
     capacities_pps = fitted.joint_rates_pps([at_cores(conditions, count) for count in counts])
     chances = (
-        measured.chances(capacities_pps, rate_pps, rate_pps, bound.limit)
+        chances_of_counts(
+            [measured.with_cores(count) for count in counts], capacities_pps, rate_pps, rate_pps, bound.limit
+        )
         if measured is not None
         else (capacities_pps >= rate_pps).mean(axis=0)
     )
@@ -159,7 +161,7 @@ def advise_latency(
     if measured_cores != counts[chosen]:
         measured_pps = float(np.median(fitted.joint_rates_pps([at_cores(conditions, measured_cores)])))
     load_ratio = rate_pps / chosen_pps
-    curve = _unmeasured(fitted, statistic) if measured is None else measured.curve
+    curve = _unmeasured(fitted, statistic) if measured is None else measured.with_cores(counts[chosen]).curve
     done = [] if measured is None else [row.load_ratio for row in measured.rows]
     subjects = (
         (f"the {bound.quantity} of the target", load_ratio),
