@@ -24,6 +24,7 @@ from routecast.lab.testbed.links import wait_for_frames
 from routecast.lab.testbed.meters._meter import Metering, PowerMeter
 from routecast.lab.testbed.streams import Addressing, Streams, learning_streams, streams_of
 from routecast.lab.testbed.tester import BACK_ENDS, Tester, error_text, notes_of, open_tester
+from routecast.lab.testbed.throttling import RealTimeThrottle
 from routecast.load.offered import OfferedLoad
 from routecast.progress import ShareProgress
 from routecast.quantity import format_duration, format_pps
@@ -505,6 +506,7 @@ class Measure:
             device_ports=[port.link for port in self.bed.site.ports],
             generator_core_workers=self.bed.generator_core_workers(),
             limits=self.limits,
+            throttle=RealTimeThrottle.of_machine() if self.bed.priority > 0 else None,
             is_reset=is_reset,
         )
         notes = [*self._sender.notes(), *self.bed.notes_for({stream["port"] for stream in streams.streams})]

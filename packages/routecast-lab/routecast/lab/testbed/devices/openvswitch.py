@@ -167,7 +167,9 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
     def _make_real_time(self, site: DeviceSite) -> None:
         thread_name = "pmd-" if self.chosen.ports == "afxdp" else "ovs-vswitchd"
         self._switch.wait_for(lambda: thread_name in self._thread_names(), "the forwarding thread of Open vSwitch")
-        self._thread_lines = make_real_time(self._switch_id, site, lambda name: name.startswith(thread_name))
+        self._thread_lines = make_real_time(
+            self._switch_id, site, lambda name: name.startswith(thread_name), polls=self.polls
+        )
 
     def _thread_names(self) -> str:
         return "".join(path.read_text("utf-8") for path in Path(f"/proc/{self._switch_id}/task").glob("*/comm"))

@@ -256,7 +256,7 @@ class Testpmd(StartedDevice[TestpmdOptions]):
         self._processes.wait_for(
             lambda: self._is_forwarding(site, process.pid), "forwarding by testpmd", timeout_s=_START_TIMEOUT_S
         )
-        self._thread_lines = make_real_time(process.pid, site, lambda name: _FORWARDING_THREAD in name)
+        self._thread_lines = make_real_time(process.pid, site, lambda name: _FORWARDING_THREAD in name, polls=True)
         with self._telemetry(site) as telemetry:
             self._version_text = telemetry.version
 
