@@ -15,6 +15,7 @@ __all__ = ["RealTimeThrottle"]
 
 _SETTINGS = Path("/proc/sys/kernel")
 _DEFAULT_PERIOD_US = 1_000_000
+_SPARING_RATIO = 0.9
 _LEAST_RATIO, _MOST_RATIO = 0.8, 1.1
 """Stalls that the throttle explains, over its longest: a period may end early or late in it."""
 
@@ -42,6 +43,11 @@ class RealTimeThrottle:
     def longest_stall_s(self) -> float:
         """Longest time for which a thread stands still."""
         return 1e-6 * (self.period_us - self.runtime_us)
+
+    @property
+    def longest_trial_s(self) -> float:
+        """Longest trial that leaves its threads time to spare, if they keep a real-time class for it alone."""
+        return _SPARING_RATIO * 1e-6 * self.runtime_us
 
     @property
     def text(self) -> str:

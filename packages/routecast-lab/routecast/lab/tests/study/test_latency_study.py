@@ -361,9 +361,13 @@ def test_a_device_is_measured_in_namespaces_that_are_gone_afterwards(tmp_path: P
     assert isinstance(result, LatencyResult)
     (device,) = result.devices
     assert result.verdict.startswith("not reached: only ")
-    if device.reason:
-        pytest.skip(device.reason)
-    assert len(device.rows) == 2
-    assert result.trials == 1
-    rates_pps = [rate_pps for rate_pps in ledger_of(tmp_path / "out")["offered_pps"].to_list() if rate_pps]
-    assert 0.0 < sum(rates_pps) * 0.1 < 100_000.0
+    rows = ledger_of(tmp_path / "out").to_dicts()
+    sent = [row["offered_pps"] * 0.1 for row in rows if row["offered_pps"]]
+    assert 0.0 < sum(sent) < 100_000.0
+    kinds = [row["kind"] for row in rows]
+    if device.reason:  # other work disturbed the rows, or an overload: then nothing was predicted
+        assert device.reason.startswith(("disturbed: not calibrated", "not measured: no trial in overload"))
+        assert set(kinds) <= {"setup", "overload", "row"}
+    else:
+        assert kinds == ["setup", "overload", "row", "row", "prediction", "judged"]
+        assert device.loads[0].predicted > 0.5 / device.capacity_pps  # no frame is faster than its work

@@ -398,7 +398,7 @@ def test_the_forwarding_thread_gets_its_core_and_priority(
     assert [os.sched_getaffinity(task) for task in real_time_threads(chain)] == [{cpu}]
 
 
-def test_a_thread_that_polls_keeps_the_ordinary_class_where_the_kernel_would_stop_it(
+def test_a_thread_that_polls_is_in_real_time_only_where_the_kernel_does_not_stop_it(
     chain: Chain, device: list[Device], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With real-time priority it stands still for 50 ms of each second, in which it loses what comes."""
@@ -408,7 +408,15 @@ def test_a_thread_that_polls_keeps_the_ordinary_class_where_the_kernel_would_sto
     cpu = max(os.sched_getaffinity(0))
     under_test.start(dataclasses.replace(chain.site, cpu=cpu, priority=1))
     (line,) = under_test.facts()["threads"]
-    assert line == f"thread rte-worker-1: core {cpu}, ordinary class, nice -20, because of {throttle.text}"
+    assert line == (
+        f"thread rte-worker-1: core {cpu}, SCHED_FIFO 1 in trials of up to 855 ms, else the ordinary class with nice "
+        f"-20, because of {throttle.text}"
+    )
+    assert isinstance(under_test, testpmd.Testpmd)
+    for duration_s, count in ((0.5, 1), (1.0, 0)):
+        assert real_time_threads(chain) == []
+        with under_test.in_trial(duration_s):
+            assert len(real_time_threads(chain)) == count
     assert real_time_threads(chain) == []
 
 
