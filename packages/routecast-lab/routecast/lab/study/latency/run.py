@@ -27,7 +27,7 @@ from routecast.evaluate.points import LATENCY_STATISTICS, Point, PointLatency
 from routecast.evaluate.protocol import Described, Evaluator
 from routecast.evaluate.trial import Trial
 from routecast.lab.benchmark.latency_rows import latency_of
-from routecast.lab.benchmark.overload import CLEAR_LOSS_RATIO, NoOverload, find_overload_pps
+from routecast.lab.benchmark.overload import CLEAR_LOSS_RATIO, NoOverload, measure_forwarding_rate
 from routecast.lab.study.latency.document import LatencyDevice, LatencyStudy
 from routecast.lab.study.measure import (
     MOST_ITERATIONS,
@@ -422,12 +422,25 @@ class _DeviceMeasurer:
         )
         with _Opened(self, setting) as opened:
             if setup is None:
-                overload_pps = find_overload_pps(
-                    opened.evaluator(), load_of(setting, START_PPS), overload_ratio=study.testbed.overload
-                )
+                overload_pps = self._overload_pps(opened.evaluator(), setting)
                 setup = {"task": setup_key, "kind": "setup", "slowdown": slowdown, "intended_pps": overload_pps}
                 self.ledger.add(setup)
             return self._judged(device, opened, float(setup["intended_pps"] or 0.0), slowdown)
+
+    def _overload_pps(self, evaluator: Evaluator, setting: DeviceSetting) -> float:
+        """Return a load at which a trial of the study's length overloads the device.
+
+        Raises NoOverload: the tester reaches none.
+        """
+        bed = self.run.study.testbed
+        rate = measure_forwarding_rate(
+            evaluator, load_of(setting, START_PPS), duration_s=bed.duration, overload_ratio=bed.overload
+        )
+        trial = rate.trial
+        if rate.lower_bound:
+            message = f"{rate.lower_bound}: {trial.forwarded_pps:,.0f} frames/s were forwarded; use a faster tester"
+            raise NoOverload(trial.forwarded_pps, trial.intended_pps, message)
+        return trial.intended_pps
 
     def _judged(self, device: LatencyDevice, opened: _Opened, overload_pps: float, slowdown: int) -> DeviceLatency:
         """Measure rates and rows, write the predictions down, and measure the predicted loads."""
