@@ -24,7 +24,7 @@ def test_every_study_that_ships_is_listed_with_what_it_shows() -> None:
         assert each["shows"] in table.stdout
         assert each["takes"], f"the head of {each['name']} does not say how long it takes"
     needs_root = {each["name"] for each in listed if each["needs"] == "root"}
-    assert needs_root == {"local_router", "multistage_real"}
+    assert needs_root == {"local_latency", "local_router", "multistage_real"}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -23,6 +23,7 @@ NOT_YET_QUOTED: frozenset[str] = frozenset()
 
 NO_STATED_VALUES = {
     "host_functions",  # measured here
+    "local_latency",
     "local_router",
     "multistage_real",
     "napi_power",

@@ -50,7 +50,7 @@ EXTRAS: Mapping[str, Mapping[Sort, Sequence[str]]] = {
         "commands": ("benchmark", "doctor", "export", "import", "measure", "multistage", "testbed", "workload"),
         "files": ("benchmark", "multistage", "testbed"),
         "builders": (),
-        "studies": ("functions", "multistage", "wire"),
+        "studies": ("functions", "latency", "multistage", "wire"),
     },
     "virtual": {
         "commands": (),

@@ -15,7 +15,11 @@ WING = Wing(
         "testbed": FileKind("a test bed file", ("testbed up", "measure --testbed"), frozenset({"kind", "port"}))
     },
     schemas={"testbed": "testbed.reading:bed_schema", "benchmark": "benchmark.schema:benchmark_schema"},
-    studies={"functions": "study.functions:FunctionStudy", "wire": "study:WireStudy"},
+    studies={
+        "functions": "study.functions:FunctionStudy",
+        "latency": "study.latency:LatencyStudy",
+        "wire": "study:WireStudy",
+    },
     parts={
         "function --counts": "cli.function_run:count",
         "function --run": "cli.function_run:run",

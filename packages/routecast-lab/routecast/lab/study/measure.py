@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
@@ -23,6 +24,7 @@ from routecast.study.engine import StudyRun
 
 __all__ = [
     "COLUMNS",
+    "MOST_ITERATIONS",
     "Bench",
     "DeviceSetting",
     "Measurer",
@@ -32,6 +34,7 @@ __all__ = [
     "all_points",
     "first_points",
     "load_of",
+    "needed_slowdown",
 ]
 
 Option = str | int | float | bool
@@ -45,6 +48,12 @@ FIRST = 0
 
 START_PPS = 50_000.0
 """The first load of the search for an overload, which any forwarder on any core carries."""
+
+_ITERATION_S = 2.4e-9
+"""About the time of an iteration of a device's ``slowdown``, at 2.3 GHz."""
+_MARGIN_RATIO = 1.2
+"""So much more than the study's overload a tester must reach, for a machine that stalls."""
+MOST_ITERATIONS = 50_000
 
 RATES = ("intended_pps", "offered_pps", "forwarded_pps", "loss_ratio")
 FRAMES = ("offered_frames", "forwarded_frames")
@@ -195,6 +204,15 @@ def load_of(setting: DeviceSetting, rate_pps: float) -> OfferedLoad:
     one_way = tuple(Flow(rss_hash=number % 128, ingress=0, egress=1) for number in range(count))
     flows = FlowSet(name=f"{count} flow{'s' if count != 1 else ''}, one way", flows=one_way)
     return OfferedLoad(rate_pps=rate_pps, frames=FrameMix.fixed(setting.frame_bytes), flows=flows)
+
+
+def needed_slowdown(forwarded_pps: float, overload_ratio: float) -> int:
+    """Return the iterations a frame after which a tester overloads a device of which it reached ``forwarded_pps``.
+
+    At the time of a frame that they take, even a device of no own work is overloaded.
+    """
+    frame_s = overload_ratio * _MARGIN_RATIO / forwarded_pps
+    return 100 * math.ceil(frame_s / _ITERATION_S / 100)
 
 
 def row_of(point: TrialPoint, key: str, trial: Trial) -> Row:

@@ -17,6 +17,7 @@ from routecast.evaluate.trial import Trial
 from routecast.lab.study.document import Latency, Loss, Throughput, WireEvaluation, WireStudy
 from routecast.lab.study.measure import (
     COLUMNS,
+    MOST_ITERATIONS,
     Bench,
     DeviceSetting,
     Measurer,
@@ -26,6 +27,7 @@ from routecast.lab.study.measure import (
     all_points,
     first_points,
     load_of,
+    needed_slowdown,
 )
 from routecast.lab.study.wakeup import QUANTILES, FittedWakeup, LatencyPoint, MakeRouter, fit_wakeup
 from routecast.lab.study.work import FittedWork, WorkPoint, fit_work
@@ -389,24 +391,15 @@ def answer(run: StudyRun[WireStudy], *, bench: Bench | None = None) -> WireResul
     return replace(result, criteria=_criteria(result))
 
 
-_ITERATION_S = 2.4e-9
-"""About the time of an iteration of a device's ``slowdown``, at 2.3 GHz."""
-_MARGIN_RATIO = 1.2
-"""So much more than the study's overload a tester must reach, for a machine that stalls."""
-_MOST_ITERATIONS = 50_000
-
-
 def _greater_slowdown(study: WireStudy, iterations: int, end: SeriesNotOverloaded) -> int:
     """Return further iterations a frame that let the tester overload a series.
 
     Raises SeriesNotOverloaded with what to state in the study: the study must not slow the device down, or a slower
     device is not overloaded either.
     """
-    # The tester reached the forwarded rate, so at this time a frame even a device of no own work is overloaded.
-    frame_s = study.testbed.overload * _MARGIN_RATIO / end.forwarded_pps
-    needed = 100 * math.ceil(frame_s / _ITERATION_S / 100)
+    needed = needed_slowdown(end.forwarded_pps, study.testbed.overload)
     greater = max(needed, 2 * iterations)
-    if end.slowed_by == "study" and greater <= _MOST_ITERATIONS:
+    if end.slowed_by == "study" and greater <= MOST_ITERATIONS:
         return greater
     series = next(series for series in study.throughput if series.name == end.point.series)
     table = f'[[throughput]] name = "{series.name}"'

@@ -17,6 +17,7 @@ from routecast.evaluate.trial import Trial
 from routecast.lab.testbed._counts import Slice, TrialCounts
 from routecast.lab.testbed._snapshots import MachineSnapshot
 from routecast.lab.testbed.bed import TesterPort
+from routecast.lab.testbed.throttling import RealTimeThrottle
 from routecast.quantity import format_duration, format_ratio
 from routecast.quantity.schema import field, value
 
@@ -103,7 +104,8 @@ class TrialRecord:
 
     In a trial with a reset (RFC 6201) links go down on purpose. The commands of the reset may delay the tester, which
     changes the times of frames, not the number of lost frames. ``generator_core_workers`` has the other workers on the
-    generator's core, and whether each is known to run before the generator.
+    generator's core, and whether each is known to run before the generator. ``throttle`` is the limit of real-time
+    threads, where generator or device has such threads.
     """
 
     slices: Sequence[Slice]
@@ -117,6 +119,7 @@ class TrialRecord:
     device_ports: Sequence[str] = ()
     generator_core_workers: Mapping[str, bool] = dataclasses.field(default_factory=dict)
     limits: Limits = dataclasses.field(default_factory=Limits)
+    throttle: RealTimeThrottle | None = None
     is_reset: bool = False
 
     def link_change(self, port: TesterPort, name: str) -> int:
@@ -234,7 +237,8 @@ def _rate_errors(record: TrialRecord) -> Iterator[str]:
 def _lateness(record: TrialRecord) -> Iterator[str]:
     for number, stream in record.streams():
         if float(stream["latest_s"]) > record.limits.late_s and not record.is_reset:
-            yield f"stream {number}: {_describe_lateness(stream)}"
+            why = _throttling(record, float(stream["latest_s"]))
+            yield f"stream {number}: {_describe_lateness(stream)}" + (f"; that may be {why}" if why else "")
 
 
 def _shared_core(record: TrialRecord) -> Iterator[str]:
@@ -348,7 +352,9 @@ def _device_starvation(record: TrialRecord) -> Iterator[str]:
     share = min(waited_s / length_s, 1.0)
     if share > record.limits.foreign_ratio:
         core = f"core {record.cores['dut']} (dut): " if "dut" in record.cores else ""
-        yield f"{core}{_DEVICE_STARVED} for {_percent(share)} of the time, because other work had its core"
+        throttling = _throttling(record, waited_s)
+        why = f" or because of {throttling}" if throttling else ""
+        yield f"{core}{_DEVICE_STARVED} for {_percent(share)} of the time, because other work had its core{why}"
 
 
 def _no_frame_back(record: TrialRecord) -> Iterator[str]:
@@ -398,15 +404,25 @@ def _altered_frames(record: TrialRecord) -> Iterator[str]:
 
 def _reception_stall(record: TrialRecord) -> Iterator[str]:
     counts = record.counts
-    if not counts.lost_frames or not counts.received_frames or not math.isfinite(counts.longest_gap_s):
+    if not counts.received_frames or not math.isfinite(counts.longest_gap_s):
         return
     duration_s = math.fsum(part.duration_s for part in record.slices)
     gap_s = duration_s / counts.received_frames
-    if counts.longest_gap_s > max(record.limits.stall_s, 50.0 * gap_s):
-        yield (
-            f"{_STALLED} nothing was received for {format_duration(counts.longest_gap_s)} from "
-            f"{format_duration(counts.longest_gap_at_s)} on, so some of the loss may be a stall of the machine"
-        )
+    throttling = _throttling(record, counts.longest_gap_s)
+    # Without a loss it is the frames that waited which are late: of any other stall their times tell.
+    if not (counts.lost_frames or throttling) or counts.longest_gap_s <= max(record.limits.stall_s, 50.0 * gap_s):
+        return
+    subject = "some of the loss" if counts.lost_frames else "the latency of some frames"
+    yield (
+        f"{_STALLED} nothing was received for {format_duration(counts.longest_gap_s)} from "
+        f"{format_duration(counts.longest_gap_at_s)} on, so {subject} may be {throttling or 'a stall of the machine'}"
+    )
+
+
+def _throttling(record: TrialRecord, stall_s: float) -> str:
+    """Return the words for the limit of real-time threads if it explains a stall; empty otherwise."""
+    throttle = record.throttle
+    return throttle.text if throttle is not None and throttle.explains(stall_s) else ""
 
 
 def _clock_step(record: TrialRecord) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import math
@@ -20,10 +21,12 @@ from routecast.lab.testbed._snapshots import MachineSnapshot, SnapshotReader
 from routecast.lab.testbed.bed import Bed
 from routecast.lab.testbed.checks import Limits, TrialRecord, reset_reasons
 from routecast.lab.testbed.conditions import Condition, RoutingDevice, during
+from routecast.lab.testbed.devices.lifecycle import StartedDevice
 from routecast.lab.testbed.links import wait_for_frames
 from routecast.lab.testbed.meters._meter import Metering, PowerMeter
 from routecast.lab.testbed.streams import Addressing, Streams, learning_streams, streams_of
 from routecast.lab.testbed.tester import BACK_ENDS, Tester, error_text, notes_of, open_tester
+from routecast.lab.testbed.throttling import RealTimeThrottle
 from routecast.load.offered import OfferedLoad
 from routecast.progress import ShareProgress
 from routecast.quantity import format_duration, format_pps
@@ -484,7 +487,13 @@ class Measure:
             slice_count = math.ceil(duration_s / self.slice_s)
         slice_s = duration_s / slice_count
         slices: list[Slice] = []
-        with Metering(self.meter, self.no_power) as metered, during(self._condition) as ticks:
+        device = self.bed.device
+        running = (
+            device.in_trial(self.phases.warmup_s + duration_s)
+            if isinstance(device, StartedDevice)
+            else contextlib.nullcontext()
+        )
+        with Metering(self.meter, self.no_power) as metered, during(self._condition) as ticks, running:
             for number in range(slice_count):
                 from_s = math.fsum([slice_s] * number)
                 outcome = self._send(streams, slice_s, from_s=from_s, trial_s=duration_s, reset=reset)
@@ -505,6 +514,7 @@ class Measure:
             device_ports=[port.link for port in self.bed.site.ports],
             generator_core_workers=self.bed.generator_core_workers(),
             limits=self.limits,
+            throttle=RealTimeThrottle.of_machine() if self.bed.priority > 0 else None,
             is_reset=is_reset,
         )
         notes = [*self._sender.notes(), *self.bed.notes_for({stream["port"] for stream in streams.streams})]

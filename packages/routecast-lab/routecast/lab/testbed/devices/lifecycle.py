@@ -6,12 +6,15 @@ import platform
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
+from routecast.lab.testbed.devices.processes import in_real_time
 from routecast.lab.testbed.dut_host import DeviceSite, Missing
+from routecast.lab.testbed.throttling import RealTimeThrottle
 from routecast.quantity.did_you_mean import did_you_mean
 
 __all__ = ["MACHINE_RESETS", "StartedDevice"]
@@ -46,6 +49,7 @@ class StartedDevice(ABC, Generic[_O]):
         self.chosen: _O = options if options is not None else self.options()
         self._site: DeviceSite | None = None
         self._configuration: list[str] = []
+        self._polling_threads: tuple[int, ...] = ()
 
     @property
     def site(self) -> DeviceSite:
@@ -66,6 +70,18 @@ class StartedDevice(ABC, Generic[_O]):
     def polls(self) -> bool:
         """Whether the device polls for frames without a pause, so that nothing else can run on its core."""
         return False
+
+    def in_trial(self, duration_s: float) -> AbstractContextManager[None]:
+        """Return the context of a trial: threads that poll without a pause have a real-time class in short ones.
+
+        The kernel stops such a thread when it has run for most of a second (:class:`RealTimeThrottle`), so that between
+        trials, and in longer ones, they have the ordinary class.
+        """
+        throttle = RealTimeThrottle.of_machine()
+        is_short = throttle is not None and duration_s <= throttle.longest_trial_s
+        if not is_short or self._site is None or self._site.priority <= 0:
+            return nullcontext()
+        return in_real_time(self._polling_threads, self._site.priority)
 
     def missing(self) -> tuple[Missing, ...]:
         """Return the missing programs."""

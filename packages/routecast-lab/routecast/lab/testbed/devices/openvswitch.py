@@ -12,7 +12,13 @@ from routecast.errors import EnvironmentProblem
 from routecast.lab.testbed.devices import interfaces
 from routecast.lab.testbed.devices.lifecycle import StartedDevice
 from routecast.lab.testbed.devices.options import DeviceOptions, option
-from routecast.lab.testbed.devices.processes import Processes, accepts_connections, check_socket_path, make_real_time
+from routecast.lab.testbed.devices.processes import (
+    Processes,
+    accepts_connections,
+    check_socket_path,
+    make_real_time,
+    threads_named,
+)
 from routecast.lab.testbed.dut_host import DeviceSite, Missing
 
 __all__ = ["OpenVSwitch", "OpenVSwitchOptions"]
@@ -167,7 +173,12 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
     def _make_real_time(self, site: DeviceSite) -> None:
         thread_name = "pmd-" if self.chosen.ports == "afxdp" else "ovs-vswitchd"
         self._switch.wait_for(lambda: thread_name in self._thread_names(), "the forwarding thread of Open vSwitch")
-        self._thread_lines = make_real_time(self._switch_id, site, lambda name: name.startswith(thread_name))
+
+        def is_forwarding_thread(name: str) -> bool:
+            return name.startswith(thread_name)
+
+        self._thread_lines = make_real_time(self._switch_id, site, is_forwarding_thread, polls=self.polls)
+        self._polling_threads = threads_named(self._switch_id, is_forwarding_thread) if self.polls else ()
 
     def _thread_names(self) -> str:
         return "".join(path.read_text("utf-8") for path in Path(f"/proc/{self._switch_id}/task").glob("*/comm"))

@@ -7,18 +7,21 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from routecast.errors import DeviceEnded, EnvironmentProblem
 from routecast.lab.testbed.dut_host import DeviceSite
+from routecast.lab.testbed.throttling import RealTimeThrottle
+from routecast.quantity import format_duration
 
-__all__ = ["Processes", "accepts_connections", "check_socket_path", "make_real_time"]
+__all__ = ["Processes", "accepts_connections", "check_socket_path", "in_real_time", "make_real_time", "threads_named"]
 
 _POLL_S = 0.02
 _GRACE_S = 3.0
+_GREATEST_WEIGHT = -20  # nice(2)
 _MAX_LOG_LINES = 5
 _MAX_SOCKET_PATH_BYTES = 107  # sun_path of unix(7) is 108 bytes with its end
 
@@ -83,12 +86,44 @@ class Processes:
             process.process.wait()
 
 
-def make_real_time(process_id: int, site: DeviceSite, is_chosen: Callable[[str], bool]) -> list[str]:
+def threads_named(process_id: int, is_chosen: Callable[[str], bool]) -> tuple[int, ...]:
+    """Return the threads of a process whose names ``is_chosen`` accepts."""
+    threads = []
+    for task in Path(f"/proc/{process_id}/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if is_chosen((task / "comm").read_text(encoding="utf-8").strip()):
+                threads.append(int(task.name))
+    return tuple(sorted(threads))
+
+
+@contextmanager
+def in_real_time(threads: Sequence[int], priority: int) -> Iterator[None]:
+    """Have threads in SCHED_FIFO within the context, and in the ordinary class after it."""
+
+    def schedule(policy: int, of_policy: int) -> None:
+        for thread in threads:
+            with suppress(PermissionError, ProcessLookupError):
+                os.sched_setscheduler(thread, policy, os.sched_param(of_policy))
+
+    schedule(os.SCHED_FIFO, priority)
+    try:
+        yield
+    finally:
+        schedule(os.SCHED_OTHER, 0)
+
+
+def make_real_time(
+    process_id: int, site: DeviceSite, is_chosen: Callable[[str], bool], *, polls: bool = False
+) -> list[str]:
     """Bind the threads whose names ``is_chosen`` accepts to the site's core with its SCHED_FIFO priority.
 
-    Returns a line for each thread; without permission the line says so, and the device runs on.
+    Threads that poll without a pause (``polls``) keep the ordinary class where the kernel would stop them for a part of
+    each second (:class:`RealTimeThrottle`), with the greatest weight that it has; short trials run them in real time
+    (:func:`in_real_time`). Returns a line for each thread;
+    without permission the line says so, and the device runs on.
     """
     lines = []
+    throttle = RealTimeThrottle.of_machine() if polls else None
     for task in sorted(Path(f"/proc/{process_id}/task").iterdir(), key=lambda path: int(path.name)):
         with suppress(FileNotFoundError, ProcessLookupError):
             name = (task / "comm").read_text(encoding="utf-8").strip()
@@ -99,7 +134,13 @@ def make_real_time(process_id: int, site: DeviceSite, is_chosen: Callable[[str],
                 if site.cpu is not None:
                     os.sched_setaffinity(int(task.name), {site.cpu})
                     actions.append(f"core {site.cpu}")
-                if site.priority > 0:
+                if site.priority > 0 and throttle is not None:
+                    os.setpriority(os.PRIO_PROCESS, int(task.name), _GREATEST_WEIGHT)
+                    actions.append(
+                        f"SCHED_FIFO {site.priority} in trials of up to {format_duration(throttle.longest_trial_s)}, "
+                        f"else the ordinary class with nice {_GREATEST_WEIGHT}, because of {throttle.text}"
+                    )
+                elif site.priority > 0:
                     os.sched_setscheduler(int(task.name), os.SCHED_FIFO, os.sched_param(site.priority))
                     actions.append(f"SCHED_FIFO {site.priority}")
             except PermissionError:

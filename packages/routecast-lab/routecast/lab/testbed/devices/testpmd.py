@@ -17,7 +17,7 @@ from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.lab.testbed.devices import interfaces
 from routecast.lab.testbed.devices.lifecycle import MACHINE_RESETS, StartedDevice
 from routecast.lab.testbed.devices.options import DeviceOptions, option
-from routecast.lab.testbed.devices.processes import Processes, check_socket_path, make_real_time
+from routecast.lab.testbed.devices.processes import Processes, check_socket_path, make_real_time, threads_named
 from routecast.lab.testbed.dut_host import DeviceSite, Missing, SelfTimedCounts
 
 _MAX_ANSWER_BYTES = 16_384
@@ -256,7 +256,8 @@ class Testpmd(StartedDevice[TestpmdOptions]):
         self._processes.wait_for(
             lambda: self._is_forwarding(site, process.pid), "forwarding by testpmd", timeout_s=_START_TIMEOUT_S
         )
-        self._thread_lines = make_real_time(process.pid, site, lambda name: _FORWARDING_THREAD in name)
+        self._thread_lines = make_real_time(process.pid, site, _is_forwarding_thread, polls=True)
+        self._polling_threads = threads_named(process.pid, _is_forwarding_thread)
         with self._telemetry(site) as telemetry:
             self._version_text = telemetry.version
 
@@ -321,6 +322,10 @@ class Testpmd(StartedDevice[TestpmdOptions]):
     def _more_facts(self) -> Mapping[str, object]:
         disabled = ["huge pages", "PCI devices", "IPv6 of the ports"]
         return {"threads": list(self._thread_lines), "disabled": disabled}
+
+
+def _is_forwarding_thread(name: str) -> bool:
+    return _FORWARDING_THREAD in name
 
 
 def _busy_s(process_id: int) -> float:

@@ -21,6 +21,7 @@ from routecast.errors import DeviceEnded, EnvironmentProblem, FileProblem
 from routecast.lab import _lab
 from routecast.lab.testbed.devices import frr, make_device, openvswitch, testpmd
 from routecast.lab.testbed.dut_host import Device
+from routecast.lab.testbed.throttling import RealTimeThrottle
 
 pytestmark = pytest.mark.wire
 FRAMES = 200
@@ -379,18 +380,44 @@ def test_forwarding_while_zebra_restarts_depends_on_who_owns_the_route(
     assert chain.forward(ipv4(3, **far)) == ipv4(3, arriving=True, **far)
 
 
-def test_the_forwarding_thread_gets_its_core_and_priority(chain: Chain, device: list[Device]) -> None:
+def real_time_threads(chain: Chain) -> list[int]:
+    """Return the threads of the device's process that have a real-time class."""
+    (process,) = [pid for pid in chain.spawned if Path(f"/proc/{pid}").exists()]
+    tasks = [int(task.name) for task in Path(f"/proc/{process}/task").iterdir()]
+    return [task for task in tasks if os.sched_getscheduler(task) == os.SCHED_FIFO]
+
+
+def test_the_forwarding_thread_gets_its_core_and_priority(
+    chain: Chain, device: list[Device], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RealTimeThrottle, "of_machine", classmethod(lambda _: None))
     under_test = make(device, "testpmd", {})
     cpu = max(os.sched_getaffinity(0))
     under_test.start(dataclasses.replace(chain.site, cpu=cpu, priority=1))
     assert under_test.facts()["threads"] == [f"thread rte-worker-1: core {cpu}, SCHED_FIFO 1"]
-    (process,) = [pid for pid in chain.spawned if Path(f"/proc/{pid}").exists()]
-    real_time = [
-        int(task.name)
-        for task in Path(f"/proc/{process}/task").iterdir()
-        if os.sched_getscheduler(int(task.name)) == os.SCHED_FIFO
-    ]
-    assert [os.sched_getaffinity(task) for task in real_time] == [{cpu}]
+    assert [os.sched_getaffinity(task) for task in real_time_threads(chain)] == [{cpu}]
+
+
+def test_a_thread_that_polls_is_in_real_time_only_where_the_kernel_does_not_stop_it(
+    chain: Chain, device: list[Device], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With real-time priority it stands still for 50 ms of each second, in which it loses what comes."""
+    throttle = RealTimeThrottle(runtime_us=950_000)
+    monkeypatch.setattr(RealTimeThrottle, "of_machine", classmethod(lambda _: throttle))
+    under_test = make(device, "testpmd", {})
+    cpu = max(os.sched_getaffinity(0))
+    under_test.start(dataclasses.replace(chain.site, cpu=cpu, priority=1))
+    (line,) = under_test.facts()["threads"]
+    assert line == (
+        f"thread rte-worker-1: core {cpu}, SCHED_FIFO 1 in trials of up to 855 ms, else the ordinary class with nice "
+        f"-20, because of {throttle.text}"
+    )
+    assert isinstance(under_test, testpmd.Testpmd)
+    for duration_s, count in ((0.5, 1), (1.0, 0)):
+        assert real_time_threads(chain) == []
+        with under_test.in_trial(duration_s):
+            assert len(real_time_threads(chain)) == count
+    assert real_time_threads(chain) == []
 
 
 def test_a_device_that_makes_its_frames_itself_pays_for_their_bytes(chain: Chain, device: list[Device]) -> None:

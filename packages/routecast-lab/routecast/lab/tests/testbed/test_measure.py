@@ -21,6 +21,7 @@ from routecast.lab.testbed._snapshots import CoreTimes
 from routecast.lab.testbed.checks import Limits, disturbances, reset_reasons
 from routecast.lab.testbed.dut_host import DeviceSite
 from routecast.lab.testbed.measure import Measure, Phases
+from routecast.lab.testbed.throttling import RealTimeThrottle
 from routecast.load.arrivals import Arrivals
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
@@ -208,6 +209,38 @@ def test_a_trial_tells_what_other_work_did_to_it(change: Callable[[dict[str, Any
     with measure(FakeTester(change)) as evaluator:
         (disturbance,) = disturbances(evaluator.trial(load(), 0.5))
     assert words in disturbance
+
+
+THROTTLE = RealTimeThrottle(runtime_us=950_000)
+THROTTLED = (
+    "real-time throttling (kernel.sched_rt_runtime_us = 950000: a thread of a real-time class stands still for up to "
+    "50 ms of each second)"
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (bent(longest_gap_s=0.046, received_frames=49_900, lost_frames=100), "some of the loss may be {}"),
+        # All frames waited in a ring: none is lost, and they are late.
+        (bent(longest_gap_s=0.046), "the latency of some frames may be {}"),
+        (bent(late_frames=10, latest_s=0.046), "the worst by 46 ms; that may be {}"),
+        (bent(longest_gap_s=0.01, received_frames=49_900, lost_frames=100), "some of the loss may be a stall of the"),
+    ],
+)
+def test_a_stall_as_long_as_real_time_throttling_makes_them_names_it(
+    change: Callable[[dict[str, Any]], None], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def disturbances_with(throttle: RealTimeThrottle | None, priority: int) -> tuple[str, ...]:
+        monkeypatch.setattr(RealTimeThrottle, "of_machine", classmethod(lambda _: throttle))
+        with measure(FakeTester(change), bed=FakeBed(priority=priority)) as evaluator:
+            return disturbances(evaluator.trial(load(), 0.5))
+
+    (disturbance,) = disturbances_with(THROTTLE, 40)
+    assert sentence.format(THROTTLED) in disturbance
+    # Without a real-time class, or without the throttle, it is not named.
+    for throttle, priority in ((THROTTLE, 0), (None, 40)):
+        assert "throttling" not in "".join(disturbances_with(throttle, priority))
 
 
 def test_a_device_that_was_kept_from_running_makes_a_trial_invalid(monkeypatch: pytest.MonkeyPatch) -> None:

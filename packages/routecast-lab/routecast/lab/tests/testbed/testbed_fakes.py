@@ -71,6 +71,7 @@ class FakeBed:
     ports: tuple[TesterPort, ...] = (port("gen", 0), port("sink", 1))
     device: Any = field(default_factory=FakeDevice)
     placement: CoreAssignment = field(default_factory=lambda: CoreAssignment(tester=0, receiver=None, dut=0))
+    priority: int = 0
     binding_count: int = 0
     workers: Mapping[str, bool] = field(default_factory=dict)
     site: DeviceSite = field(
