@@ -245,3 +245,20 @@ def test_no_quantile_is_below_a_lower_one() -> None:
         assert high.high_s >= low.high_s
     rates_pps = median.capacities_pps([4])
     assert (tail.chances(rates_pps, 15e6, 15e6, 40e-6) <= median.chances(rates_pps, 15e6, 15e6, 40e-6)).all()
+
+
+def test_a_ring_that_is_stated_says_what_overload_takes() -> None:
+    # 512 frames of 1/5.1 us in front of one, on the way that the row at a tenth of the load shows: 112 us.
+    head = HEAD.replace("\n", ",latency_ring_frames\n")
+    stated, unstated = (
+        parse_points(head + LOW.replace("\n", f",{ring}\n") + RATE.replace("\n", ",\n")) for ring in ("512", "")
+    )
+    rings = []
+    for points in (stated, unstated):
+        measured = measured_latency(fit(points), points, points[0], "p50")
+        assert measured is not None
+        rings.append(measured.at_load(1.5).ring_s)
+    (low_s, middle_s, high_s), (free_low_s, _, free_high_s) = rings
+    assert low_s < 12e-6 + 512 / 5.1e6 < high_s
+    assert middle_s == pytest.approx(12e-6 + 512 / 5.1e6, rel=0.25)
+    assert high_s / low_s < 0.5 * free_high_s / free_low_s

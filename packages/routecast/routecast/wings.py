@@ -47,7 +47,17 @@ Sort = Literal["commands", "files", "builders", "studies"]
 
 EXTRAS: Mapping[str, Mapping[Sort, Sequence[str]]] = {
     "lab": {
-        "commands": ("benchmark", "doctor", "export", "import", "measure", "multistage", "testbed", "workload"),
+        "commands": (
+            "benchmark",
+            "doctor",
+            "export",
+            "import",
+            "measure",
+            "multistage",
+            "testbed",
+            "watch",
+            "workload",
+        ),
         "files": ("benchmark", "multistage", "testbed"),
         "builders": (),
         "studies": ("functions", "latency", "multistage", "wire"),

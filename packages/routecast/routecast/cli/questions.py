@@ -19,6 +19,7 @@ _QUESTIONS = {
     "What does a function cost on a CPU?": "function; workload",
     "What does a real router do?": "measure; benchmark rfc2544",
     "Can this machine measure?": "doctor",
+    "How much headroom is left?": "watch INTERFACE",
     "How many watts, and what saves some?": "power",
 }
 _ROUTER = "examples/multicore.router.toml"
@@ -31,6 +32,7 @@ _EXAMPLES: Mapping[str, str] = {
     "solve": f'{_ROUTER} --load "14 Mpps"',
     "simulate": f'{_ROUTER} --load "14 Mpps" --duration "20 ms"',
     "sweep": f"{_ROUTER} --vary cores=1..8",
+    "watch": "eth0",
     "measure": '--testbed namespaces --dut linux --load "20 kpps" --duration "200 ms"',
     "testbed up": "namespaces",
     "hardware show": "xeon-e5-2690v2",

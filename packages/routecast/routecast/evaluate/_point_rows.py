@@ -55,6 +55,7 @@ _CORES: Final = re.compile(r"\s*(?:physical )?(?:cores?|cpus?|threads?)$", re.IG
 _MAX_CORES, _MAX_FLOWS, _MAX_PORTS, _MAX_QUEUES = 4096, 10**9, 1024, 65_536
 _MAX_SAMPLES = 10**12
 _MAX_DEVICES = 1000
+_MAX_RING = 1 << 24
 _LONGEST_LATENCY_S = 10.0
 _LEAST_LOAD_PPS = 10.0
 _MEASURING_SLACK = 1.01
@@ -279,6 +280,7 @@ class RowReader:
             devices=cell("latency_devices", whole_number(_MAX_DEVICES), 1),
             tester_s=cell("latency_tester_us", read_delay, 0.0),
             resolution_s=cell("latency_resolution_us", read_delay, 0.0),
+            ring_frames=cell("latency_ring_frames", whole_number(_MAX_RING), None),
             **{f"{name}_s": cell(f"latency_{name}_us", read_latency, math.nan) for name in LATENCY_STATISTICS},
         )
         is_timed = any(math.isfinite(latency.of(name)) for name in LATENCY_STATISTICS)

@@ -68,9 +68,9 @@ class Look:
 
     @property
     def packets_per_poll(self) -> float:
-        """Mean batch of the polls that found something; NaN without any."""
-        found = self.polls["polls"] - self.polls["empty_polls"]
-        return self.polls["packets"] / found if found else math.nan
+        """Mean batch of the polls with a packet at least; NaN without any."""
+        with_packets = self.polls["polls"] - self.polls["empty_polls"]
+        return self.polls["packets"] / with_packets if with_packets else math.nan
 
     @property
     def share_ratio(self) -> float:
@@ -98,7 +98,7 @@ class ProbeStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """What a look at an interface found.
+    """What a look at an interface came to.
 
     ``lost``: frames lost during it, by place; ``steps``: of the probe, if there was one; ``is_restored``: whether the
     settings are as before; ``own_ratio``: share of the busy time that the watch's own programs took.
@@ -231,8 +231,8 @@ def watch(
     if ring_frames is not None and ring_frames < 1:
         raise QuantityProblem(f"{ring_frames}", f"got a ring of {ring_frames} frames: give 1 or more")
     notes = [f"{left}: put back what a watch that was killed had left" for left in restore()]
-    found = instances(netns, interface)
-    threads = [instance.thread_pid for instance in found if instance.thread_pid is not None]
+    queues = instances(netns, interface)
+    threads = [instance.thread_pid for instance in queues if instance.thread_pid is not None]
     counting = _Probe(netns, interface, threads)
     steps: tuple[ProbeStep, ...] = ()
     is_restored = True
@@ -243,15 +243,15 @@ def watch(
         room = _RING_SHARE * (ring_frames or _ring_of(netns, interface)) if probe else 0.0
         if probe and look.rate_pps <= _SLOWEST_PPS:
             notes.append(f"not probed: only {look.rate_pps:.3g} packets/s come in")
-        elif probe and len(found) > 1:
+        elif probe and len(queues) > 1:
             notes.append("not probed: several receive queues, which are not told apart")
         elif probe and consent is not None and not consent(min(MAX_WAIT_S, room / look.rate_pps)):
             notes.append("not probed: no consent")
         elif probe:
-            one = found[0] if len(found) == 1 else None
-            gathered, steps = _gathered(counting, netns, interface, one, look, room)
+            queue = queues[0] if len(queues) == 1 else None
+            gathered, steps = _gathered(counting, netns, interface, queue, look, room)
             is_restored = [instance.settings for instance in instances(netns, interface)] == [
-                instance.settings for instance in found
+                instance.settings for instance in queues
             ]
             if len(gathered) >= len(full):
                 full, source = gathered, "probe"
@@ -260,12 +260,12 @@ def watch(
         counting.close()
     runs = look.polls["own_runs"]
     own_s = look.polls["own_ns"] * 1e-9 / runs if runs else 0.0
-    if len(found) > 1:
-        notes.append(f"{len(found)} receive queues, counted together: each has a share of what is said here")
+    if len(queues) > 1:
+        notes.append(f"{len(queues)} receive queues, counted together: each has a share of what is said here")
     return Watched(
         interface=interface,
         netns=netns,
-        instances=found,
+        instances=queues,
         duration_s=look.duration_s,
         rate_pps=look.rate_pps,
         busy_ratio=look.busy_ratio,
@@ -274,7 +274,7 @@ def watch(
         share_ratio=look.share_ratio,
         own_ratio=look.polls["own_ns"] * 1e-9 / (look.busy_ratio * look.duration_s) if look.busy_ratio else 0.0,
         lost={place: count for place, count in lost.items() if count},
-        saturation=_saturation(full, look, own_s, "probe" if source == "probe" else "passive", len(found)),
+        saturation=_saturation(full, look, own_s, "probe" if source == "probe" else "passive", len(queues)),
         steps=steps,
         is_restored=is_restored,
         notes=tuple(notes),

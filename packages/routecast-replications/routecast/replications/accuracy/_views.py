@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from routecast.replications.accuracy.board import Board, Group
-from routecast.replications.accuracy.latency import LatencyBoard, LatencyResult
+from routecast.replications.accuracy.latency import LatencyBoard, LatencyBoardResult
 from routecast.replications.accuracy.replay import DESIGNS, WITHIN_RATIO, Replayed
 from routecast.replications.accuracy.sizing import SizeBoard
 from routecast.show.tables import Column, Table, percent
@@ -147,7 +147,7 @@ def board_remarks(board: Board) -> tuple[str, ...]:
 def latency_board_tables(board: LatencyBoard) -> tuple[Table, ...]:
     """Return a table for each source: rows given, loads predicted, errors beside simpler rules, and intervals."""
 
-    def error(name: str) -> Callable[[LatencyResult], float]:
+    def error(name: str) -> Callable[[LatencyBoardResult], float]:
         return lambda result: result.score.errors[name]
 
     errors = "median error in %"

@@ -24,7 +24,7 @@ from routecast.replications.accuracy.board import COVERAGE_RANGE, Weakness
 from routecast.replications.latency.scores import QUESTIONS, Question, Score, scored
 from routecast.replications.latency.tables import PublishedLatency, published_latencies
 
-__all__ = ["LatencyBoard", "LatencyResult", "run_latency_board"]
+__all__ = ["LatencyBoard", "LatencyBoardResult", "run_latency_board"]
 
 Kind = Literal["body", "tail"]
 _KINDS: Final[Mapping[Kind, str]] = {"body": "p50 or mean", "tail": "p95, p99"}
@@ -35,7 +35,7 @@ _RECORDED: Final = Path(str(files("routecast.replications") / "data" / "latency"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LatencyResult:
+class LatencyBoardResult:
     """The score of a question on one source; ``kind``: its medians or means (``body``), or p95 and p99 (``tail``)."""
 
     kind: Kind
@@ -108,11 +108,11 @@ class LatencyResult:
 class LatencyBoard:
     """The scores of all sources, and the recorded ones for comparison, by source and question."""
 
-    results: tuple[LatencyResult, ...]
+    results: tuple[LatencyBoardResult, ...]
     recorded: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
 
     @property
-    def sources(self) -> dict[str, tuple[LatencyResult, ...]]:
+    def sources(self) -> dict[str, tuple[LatencyBoardResult, ...]]:
         """The results by source."""
         names = dict.fromkeys(result.source for result in self.results)
         return {name: tuple(result for result in self.results if result.source == name) for name in names}
@@ -161,12 +161,12 @@ def run_latency_board(on_progress: Progress | None = None, *, sources: Sequence[
         for kind in _KINDS
     }
     wanted = [(kind, question) for kind in _KINDS for question in QUESTIONS]
-    results: list[LatencyResult] = []
+    results: list[LatencyBoardResult] = []
     for done, (kind, question) in enumerate(wanted):
         if on_progress is not None:
             on_progress(done, len(wanted), f"{_KINDS[kind]}: {question}")
         results += (
-            LatencyResult(kind=kind, question=question, score=score) for score in scored(latencies[kind], question)
+            LatencyBoardResult(kind=kind, question=question, score=score) for score in scored(latencies[kind], question)
         )
     if on_progress is not None:
         on_progress(len(wanted), len(wanted), "")

@@ -271,7 +271,7 @@ def measured_latency(
         fitted=fitted,
         statistic=named,
         conditions=conditions,
-        curve=fit_curve(rows, prior, frame_s=frame_s_of(fitted)),
+        curve=fit_curve(rows, prior, frame_s=frame_s_of(fitted), ring_frames=_ring_of([timed[n][0] for n in chosen])),
         rows=tuple(rows),
         points=tuple(timed[number][0] for number in chosen),
         table=tuple(points),
@@ -281,6 +281,12 @@ def measured_latency(
             if (below := measured_latency(fitted, points, conditions, lower)) is not None
         ),
     )
+
+
+def _ring_of(points: Sequence[Point]) -> float | None:
+    """Return the frames in front of one that finds a full ring, where rows state their ring; of several the largest."""
+    rings = [point.latency.ring_frames for point in points if point.latency is not None]
+    return max((ring for ring in rings if ring), default=None)
 
 
 def _with_noise(

@@ -49,7 +49,7 @@ __all__ = [
     "PREDICTED_STATISTICS",
     "DeviceLatency",
     "LatencyBench",
-    "LatencyResult",
+    "LatencyStudyResult",
     "LatencyTestbed",
     "PredictedLoad",
     "answer",
@@ -252,7 +252,7 @@ def _share(loads: Iterable[PredictedLoad]) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LatencyResult(StudyResult[LatencyStudy]):
+class LatencyStudyResult(StudyResult[LatencyStudy]):
     """The results of a study of latencies."""
 
     devices: tuple[DeviceLatency, ...]
@@ -324,7 +324,7 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' if count != 1 else ''}"
 
 
-def answer(run: StudyRun[LatencyStudy], *, bench: LatencyBench | None = None) -> LatencyResult:
+def answer(run: StudyRun[LatencyStudy], *, bench: LatencyBench | None = None) -> LatencyStudyResult:
     """Measure the rows of each device, predict the latency between them, measure it there, and compare.
 
     ``bench``: place to set up and measure devices, by default the study's test bed. Raises
@@ -351,7 +351,7 @@ def answer(run: StudyRun[LatencyStudy], *, bench: LatencyBench | None = None) ->
         for device in devices
         if device.slowdown
     )
-    result = LatencyResult(
+    result = LatencyStudyResult(
         study=study,
         out=run.out,
         devices=devices,
@@ -362,7 +362,7 @@ def answer(run: StudyRun[LatencyStudy], *, bench: LatencyBench | None = None) ->
     return replace(result, criteria=_criteria(result))
 
 
-def _criteria(result: LatencyResult) -> tuple[Criterion, ...]:
+def _criteria(result: LatencyStudyResult) -> tuple[Criterion, ...]:
     """Return the criteria: the trials that a judgement needs, and with them the bounds on the errors."""
     bounds = result.study.criteria
     needed = criteria_of(

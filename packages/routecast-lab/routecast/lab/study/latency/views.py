@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from routecast.evaluate.points import Point
-from routecast.lab.study.latency.run import DeviceLatency, LatencyResult, PredictedLoad
+from routecast.lab.study.latency.run import DeviceLatency, LatencyStudyResult, PredictedLoad
 from routecast.quantity import format_duration, format_pps
 from routecast.show.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.show.page import Listing, Page, Section, Tile, Tiles
@@ -20,7 +20,7 @@ _LOWEST, _HIGHEST = 0.05, 0.95
 MEASURED, PREDICTED, TAIL = palette(3, ordered=False)
 
 
-def device_table(result: LatencyResult) -> Table:
+def device_table(result: LatencyStudyResult) -> Table:
     """Return a row for each device: trials at the predicted loads, and errors in the undisturbed of them."""
     return Table.of(
         result.devices,
@@ -60,7 +60,7 @@ def _interval(load: PredictedLoad) -> str:
     return "–" if math.isnan(load.low) else f"{1e6 * load.low:.3g}–{1e6 * load.high:.3g}"
 
 
-def terminal_summary(result: LatencyResult) -> TerminalSummary:
+def terminal_summary(result: LatencyStudyResult) -> TerminalSummary:
     """Return the summary of a study of latencies for a terminal."""
     return TerminalSummary.of(
         device_table(result),
@@ -130,7 +130,7 @@ def latency_figure(device: DeviceLatency) -> Figure:
     )
 
 
-def page(result: LatencyResult) -> Page:
+def page(result: LatencyStudyResult) -> Page:
     """Return the page of a study of latencies."""
     study = result.study
     return result.page(
@@ -141,7 +141,7 @@ def page(result: LatencyResult) -> Page:
     )
 
 
-def _overview(result: LatencyResult) -> Section:
+def _overview(result: LatencyStudyResult) -> Section:
     tiles = [Tile(f"{result.undisturbed} of {result.trials}", "trials at the predicted loads are undisturbed")]
     if result.is_enough:
         tiles += [

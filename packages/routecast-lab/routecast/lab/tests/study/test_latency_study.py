@@ -17,7 +17,7 @@ from routecast.errors import EnvironmentProblem, FileProblem
 from routecast.evaluate.protocol import Evaluator
 from routecast.evaluate.trial import Bottleneck, Delay, Trial
 from routecast.lab.study.latency.document import LatencyStudy
-from routecast.lab.study.latency.run import LatencyResult, LatencyTestbed, verdict_on
+from routecast.lab.study.latency.run import LatencyStudyResult, LatencyTestbed, verdict_on
 from routecast.lab.study.measure import SlowedBy
 from routecast.lab.testbed.throttling import RealTimeThrottle
 from routecast.load.offered import OfferedLoad
@@ -123,9 +123,9 @@ def study_file(text: str = STUDY) -> StudyFile[LatencyStudy]:
     return StudyFile(study=LatencyStudy.model_validate(tomllib.loads(text)), path=Path("x.study.toml"))
 
 
-def run(folder: Path, bench: EvenBench, text: str = STUDY) -> LatencyResult:
+def run(folder: Path, bench: EvenBench, text: str = STUDY) -> LatencyStudyResult:
     result = run_study(study_file(text), folder, bench=bench)
-    assert isinstance(result, LatencyResult)
+    assert isinstance(result, LatencyStudyResult)
     return result
 
 
@@ -358,7 +358,7 @@ def test_a_device_is_measured_in_namespaces_that_are_gone_afterwards(tmp_path: P
         pytest.skip(str(problem))
     finally:
         assert not [netns for netns in os.listdir("/run/netns") if netns.startswith(f"rc-{name}-")]
-    assert isinstance(result, LatencyResult)
+    assert isinstance(result, LatencyStudyResult)
     (device,) = result.devices
     assert result.verdict.startswith("not reached: only ")
     rows = ledger_of(tmp_path / "out").to_dicts()
