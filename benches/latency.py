@@ -14,12 +14,13 @@ import json
 from statistics import median
 from typing import Literal
 
+from routecast.calibration.latency import fit_curve, prior_of
 from routecast.calibration.latency.prior import LATENCY_PRIORS
 from routecast.replications.latency.carried import CARRIED, scored_carried, sized_routers
 from routecast.replications.latency.learning import learnt_document
 from routecast.replications.latency.scores import QUESTIONS, Score, scored
 from routecast.replications.latency.simulated import simulated_medians
-from routecast.replications.latency.tables import published_latencies
+from routecast.replications.latency.tables import UNSEEN, published_latencies
 
 KINDS: dict[Literal["body", "tail"], str] = {"body": "p50 or mean", "tail": "p95 and p99"}
 
@@ -47,6 +48,21 @@ def simulate() -> None:
         )
 
 
+def unseen() -> None:
+    for kind, name in KINDS.items():
+        for latency in published_latencies(kind, UNSEEN):
+            prior = prior_of(latency.statistic, rate_kind=latency.rate_kind)
+            for number, row in enumerate(latency.rows):
+                curve = fit_curve([row], prior, frame_s=latency.frame_s)
+                for other in latency.rows[number + 1 :]:
+                    low_us, middle_us, high_us = 1e6 * curve.quantiles_s(other.load_ratio, (0.025, 0.5, 0.975))
+                    print(
+                        f"  {latency.source}, {name}, never seen: {100.0 * row.load_ratio:.0f} % -> "
+                        f"{100.0 * other.load_ratio:.0f} %: {middle_us:.2f} us, {low_us:.2f} to {high_us:.2f}; "
+                        f"measured {1e6 * other.latency_s:.2f} ({100.0 * (1e-6 * middle_us / other.latency_s - 1.0):+.1f} %)"
+                    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--learn", action="store_true", help="learn the priors anew and write them")
@@ -58,6 +74,8 @@ def main() -> None:
         return
     if arguments.learn:
         LATENCY_PRIORS.write_text(json.dumps(learnt_document(), indent=1) + "\n", encoding="utf-8")
+    if not arguments.carried:
+        unseen()
     for kind, name in () if arguments.carried else KINDS.items():
         latencies = published_latencies(kind)
         for question in QUESTIONS:

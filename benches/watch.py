@@ -12,29 +12,44 @@ import argparse
 import json
 import math
 import random
+import subprocess
+import sys
 import threading
 import time
 from statistics import median
+from typing import Any
 
 from routecast.evaluate.trial import Trial
 from routecast.lab.testbed import Measure, make_bed
-from routecast.lab.watch import watch
 from routecast.load import Arrivals, FlowSet, FrameMix, OfferedLoad
 
 LOADS = (0.05, 0.1, 0.2, 0.4)
 OVERLOAD_S, LOOK_S, AROUND_S = 0.4, 0.4, 0.4
-SENDING_S = LOOK_S + 1.0 + 2 * AROUND_S
+WATCH_PRIORITY = 45
+SENDING_S = LOOK_S + 1.0 + 2 * AROUND_S + 1.5
+
+
+def look(interface: str, netns: str, cpu: int) -> dict[str, Any]:
+    """Look beside the generator, ahead of it: what runs on the router's core in between makes its polls colder."""
+    here = ["taskset", "-c", str(cpu), "chrt", "-f", str(WATCH_PRIORITY), sys.executable, "-m", "routecast", "watch"]
+    command = [*here, interface, "--netns", netns, "--for", f"{LOOK_S * 1e3:g}ms", "--probe", "--yes", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="linux", help="linux, nftables, bridge or xdp (linux)")
     parser.add_argument("--looks", type=int, default=24)
+    parser.add_argument(
+        "--back-end", default="af_packet", help="of the tester (af_packet: frames are those of the stack)"
+    )
     parser.add_argument("--json", action="store_true", help="print a line of JSON for each look")
     chosen = parser.parse_args()
     rows = []
     with make_bed("namespaces", device=chosen.device) as bed:
-        measure, port = Measure(bed), bed.site.ports[0]
+        measure, port = Measure(bed, back_end=chosen.back_end), bed.site.ports[0]
 
         def trial(rate_pps: float, duration_s: float, arrivals: Arrivals) -> Trial:
             flows = FlowSet.crafted(1, ports=2)
@@ -61,8 +76,8 @@ def main() -> None:
 
             sending = threading.Thread(target=send)
             sending.start()
-            time.sleep(AROUND_S + 0.3)
-            seen = watch(port.interface, netns=bed.site.netns, duration_s=LOOK_S, probe=True)
+            time.sleep(AROUND_S)
+            seen = look(port.interface, bed.site.netns or "", bed.placement.tester)
             sending.join()
             after = overload()
             truth = 0.5 * (before + after)
@@ -73,20 +88,20 @@ def main() -> None:
                     "truth_pps": truth,
                     "floor": abs(after / before - 1.0),
                     "lost": found[0].offered_frames - found[0].forwarded_frames if found else None,
-                    **seen.to_json(),
+                    **seen,
                 }
             )
             before = after
-            saturation = seen.saturation
-            error = saturation.pps / truth - 1.0
+            saturation = seen["saturation"]
             if chosen.json:
                 print(json.dumps(rows[-1]), flush=True)
             else:
+                pps, low, high = (saturation[name] or math.nan for name in ("pps", "low_pps", "high_pps"))
                 print(
                     f"{load:4.0%} {kind:8} truth {truth / 1e3:6.0f} kpps (floor {rows[-1]['floor']:5.1%})  watch "
-                    f"{saturation.pps / 1e3:6.0f} [{saturation.low_pps / 1e3:.0f}, {saturation.high_pps / 1e3:.0f}] "
-                    f"{error:+6.1%}  busy share {seen.by_busy_share_pps / truth - 1.0:+6.1%}  {saturation.source} "
-                    f"{saturation.polls}, lost {rows[-1]['lost']}, restored {seen.is_restored} {saturation.reason}",
+                    f"{pps / 1e3:6.0f} [{low / 1e3:.0f}, {high / 1e3:.0f}] {pps / truth - 1.0:+6.1%}  busy share "
+                    f"{seen['by_busy_share_pps'] / truth - 1.0:+6.1%}  {saturation['source']} {saturation['polls']}; "
+                    f"share {saturation['share_ratio'] or math.nan:.2f}; lost {rows[-1]['lost']}",
                     flush=True,
                 )
     known = [row for row in rows if row["saturation"]["pps"]]

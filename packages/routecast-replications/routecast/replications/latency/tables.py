@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import groupby
@@ -12,9 +12,11 @@ from typing import Final, Literal
 from routecast.calibration.latency import LatencyRow, Statistic
 from routecast.evaluate.points import RateKind
 
-__all__ = ["SOURCES", "PublishedLatency", "published_latencies", "published_rows"]
+__all__ = ["SOURCES", "UNSEEN", "PublishedLatency", "published_latencies", "published_rows"]
 
 SOURCES: Final = ("csit1701", "packetmill2021", "tinynf2020")
+UNSEEN: Final = ("vppxc2020",)
+"""Sources that no prior is learnt from, and that nobody had seen when the law was made."""
 _FROM_US: Final = 1e-6
 _NOISE: Final = {"p50": "noise_p50_ratio", "mean": "noise_p50_ratio", "p99": "noise_p99_ratio"}
 
@@ -34,14 +36,16 @@ class PublishedLatency:
     rows: tuple[LatencyRow, ...]
 
 
-def published_latencies(kind: Literal["body", "tail"]) -> tuple[PublishedLatency, ...]:
+def published_latencies(
+    kind: Literal["body", "tail"], sources: Sequence[str] = SOURCES
+) -> tuple[PublishedLatency, ...]:
     """Return the published medians and means (``body``: a mean where a source has no median), or p95 and p99."""
     wanted: tuple[Statistic, ...] = ("p50", "mean") if kind == "body" else ("p95", "p99")
-    return tuple(_measured(wanted, is_first=kind == "body"))
+    return tuple(_measured(wanted, sources, is_first=kind == "body"))
 
 
-def _measured(wanted: tuple[Statistic, ...], *, is_first: bool) -> Iterator[PublishedLatency]:
-    for source in SOURCES:
+def _measured(wanted: tuple[Statistic, ...], sources: Sequence[str], *, is_first: bool) -> Iterator[PublishedLatency]:
+    for source in sources:
         rows = published_rows(source)
         stated = [statistic for statistic in wanted if f"latency_{statistic}_us" in rows[0]]
         for statistic in stated[:1] if is_first else stated:

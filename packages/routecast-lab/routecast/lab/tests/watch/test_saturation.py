@@ -30,8 +30,8 @@ def test_a_core_carries_a_full_poll_in_the_time_of_one() -> None:
     assert known.reason == ""
     assert known.pps == pytest.approx(64 / CYCLE_S, rel=0.01)
     assert known.low_pps < 64 / CYCLE_S < known.high_pps
-    # Beyond sampling, 4 % are not explained: half the interval is at least twice that.
-    assert math.log(known.high_pps / known.low_pps) / 2 == pytest.approx(1.96 * 0.04, rel=0.05)
+    # Beyond sampling, 15 % are not explained: half the interval is at least twice that.
+    assert math.log(known.high_pps / known.low_pps) / 2 == pytest.approx(1.96 * 0.15, rel=0.05)
 
 
 def test_second_polls_count_where_later_ones_are_few_and_are_too_dear() -> None:
@@ -52,7 +52,7 @@ def test_what_the_watch_takes_itself_is_not_the_routers() -> None:
 
 
 def test_a_part_of_the_core_carries_that_part_and_less_certainly() -> None:
-    half = of(polls(300), share_ratio=0.5, share_spread=0.1)
+    half = of(polls(300), share_ratio=0.5, share_spread=0.08)
     assert half.pps == pytest.approx(32 / CYCLE_S, rel=0.01)
     assert half.whole_core_pps == pytest.approx(64 / CYCLE_S, rel=0.01)
     assert half.high_pps / half.low_pps > of(polls(300)).high_pps / of(polls(300)).low_pps
@@ -78,7 +78,7 @@ def test_polls_whose_times_drift_are_less_certain_than_polls_that_scatter() -> N
     # As many polls, as far apart: minutes with and without a neighbour's work against the same times shuffled.
     drifting = FullPolls(second_s=(), later_s=(CYCLE_S,) * 150 + (1.5 * CYCLE_S,) * 150)
     mixed = FullPolls(second_s=(), later_s=tuple(islice(cycle((CYCLE_S, 1.5 * CYCLE_S)), 300)))
-    assert of(drifting).high_pps / of(drifting).low_pps > 1.1 * of(mixed).high_pps / of(mixed).low_pps
+    assert of(drifting).high_pps / of(drifting).low_pps > 1.03 * of(mixed).high_pps / of(mixed).low_pps
 
 
 def test_records_of_the_kernel_are_read_by_their_place_in_a_run() -> None:
