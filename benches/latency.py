@@ -56,10 +56,11 @@ def unseen() -> None:
                 curve = fit_curve([row], prior, frame_s=latency.frame_s)
                 for other in latency.rows[number + 1 :]:
                     low_us, middle_us, high_us = 1e6 * curve.quantiles_s(other.load_ratio, (0.025, 0.5, 0.975))
+                    error = middle_us / (1e6 * other.latency_s) - 1.0
                     print(
                         f"  {latency.source}, {name}, never seen: {100.0 * row.load_ratio:.0f} % -> "
                         f"{100.0 * other.load_ratio:.0f} %: {middle_us:.2f} us, {low_us:.2f} to {high_us:.2f}; "
-                        f"measured {1e6 * other.latency_s:.2f} ({100.0 * (1e-6 * middle_us / other.latency_s - 1.0):+.1f} %)"
+                        f"measured {1e6 * other.latency_s:.2f} ({100.0 * error:+.1f} %)"
                     )
 
 
