@@ -32,7 +32,6 @@ _EXAMPLES: Mapping[str, str] = {
     "solve": f'{_ROUTER} --load "14 Mpps"',
     "simulate": f'{_ROUTER} --load "14 Mpps" --duration "20 ms"',
     "sweep": f"{_ROUTER} --vary cores=1..8",
-    "watch": "eth0",
     "measure": '--testbed namespaces --dut linux --load "20 kpps" --duration "200 ms"',
     "testbed up": "namespaces",
     "hardware show": "xeon-e5-2690v2",
