@@ -36,4 +36,4 @@ pub use outcome::Outcome;
 pub use ports::{BackEnd, back_ends};
 pub use request::Request;
 pub use tester::Tester;
-pub use watch::{FULL, Polls, Watch};
+pub use watch::{Counts, Polls, Watch};

@@ -12,7 +12,7 @@ use crate::error::{Result, TesterError};
 use crate::programs::{self, bpf_error};
 
 /// Packets of a full poll; mirrors `FULL` of `bpf/watch.bpf.c`.
-pub const FULL: usize = 64;
+const FULL: usize = 64;
 
 const SIZES: usize = FULL + 1;
 
@@ -24,21 +24,11 @@ const PROGRAMS: [(&str, &str); 4] = [
     ("watch_poll", "napi_poll"),
 ];
 
-/// Sums over polls since the programs were attached; mirrors `struct sums` of `bpf/watch.bpf.c`.
+/// What the kernel counted since the programs were attached; the head of `struct sums` of `bpf/watch.bpf.c`. An episode
+/// lasts from waking to sleeping.
 #[repr(C)]
-#[derive(Debug, Clone, Copy)]
-struct Sums {
-    counts: [u64; 12],
-    by_packets: [[u64; SIZES]; 4],
-}
-
-// SAFETY: it is made of 64-bit integers alone, so every bit pattern is a value, and there is no padding.
-#[expect(unsafe_code, reason = "aya asks for this of what it copies out of a map")]
-unsafe impl aya::Pod for Sums {}
-
-/// What the kernel counted since the programs were attached. An episode lasts from waking to sleeping.
-#[derive(Debug, Clone, Serialize)]
-pub struct Polls {
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Counts {
     /// Episodes with a poll.
     pub episodes: u64,
     /// Their packets.
@@ -63,6 +53,26 @@ pub struct Polls {
     pub busy_ns: u64,
     /// Nanoseconds in which others had the processor, while there was work.
     pub paused_ns: u64,
+}
+
+/// Mirrors `struct sums` of `bpf/watch.bpf.c`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct Sums {
+    counts: Counts,
+    by_packets: [[u64; SIZES]; 4],
+}
+
+// SAFETY: it is made of 64-bit integers alone, so every bit pattern is a value, and there is no padding.
+#[expect(unsafe_code, reason = "aya asks for this of what it copies out of a map")]
+unsafe impl aya::Pod for Sums {}
+
+/// What the kernel counted, also by the packets of a poll, and what the programs took.
+#[derive(Debug, Clone, Serialize)]
+pub struct Polls {
+    /// Sums.
+    #[serde(flatten)]
+    pub counts: Counts,
     /// First polls of an episode, by their packets: 0 to 64.
     pub first_polls: Vec<u64>,
     /// Nanoseconds of these.
@@ -75,46 +85,6 @@ pub struct Polls {
     pub own_ns: u64,
     /// How often they ran.
     pub own_runs: u64,
-}
-
-impl Polls {
-    fn new(sums: &Sums, (own_ns, own_runs): (u64, u64)) -> Self {
-        let [
-            episodes,
-            episode_packets,
-            episode_packets_squared,
-            longest_run,
-            polls,
-            packets,
-            full_polls,
-            empty_polls,
-            other_polls,
-            other_packets,
-            busy_ns,
-            paused_ns,
-        ] = sums.counts;
-        let [first_polls, first_ns, later_polls, later_ns] = sums.by_packets.map(|row| row.to_vec());
-        Self {
-            episodes,
-            episode_packets,
-            episode_packets_squared,
-            longest_run,
-            polls,
-            packets,
-            full_polls,
-            empty_polls,
-            other_polls,
-            other_packets,
-            busy_ns,
-            paused_ns,
-            first_polls,
-            first_ns,
-            later_polls,
-            later_ns,
-            own_ns,
-            own_runs,
-        }
-    }
 }
 
 /// The programs, attached until this is dropped.
@@ -172,14 +142,15 @@ impl Watch {
     /// The kernel does not let the counters be read.
     pub fn polls(&self) -> Result<Polls> {
         let sums = self.totals.get(&0, 0).map_err(|error| bpf_error("reading what was counted".to_owned(), &error))?;
-        let mut own = (0, 0);
+        let (mut own_ns, mut own_runs) = (0_u64, 0);
         for (name, _) in PROGRAMS {
             let program = self.ebpf.program(name).ok_or(TesterError::NoPrograms)?;
             let info = program.info().map_err(|error| bpf_error("timing the eBPF programs".to_owned(), &error))?;
-            own.0 += u64::try_from(info.run_time().as_nanos()).unwrap_or(u64::MAX);
-            own.1 += info.run_count();
+            own_ns = own_ns.saturating_add(u64::try_from(info.run_time().as_nanos()).unwrap_or(u64::MAX));
+            own_runs += info.run_count();
         }
-        Ok(Polls::new(&sums, own))
+        let [first_polls, first_ns, later_polls, later_ns] = sums.by_packets.map(|row| row.to_vec());
+        Ok(Polls { counts: sums.counts, first_polls, first_ns, later_polls, later_ns, own_ns, own_runs })
     }
 
     /// Takes the records of full polls, and of those after a full one, that came since the last call; mirrors of
