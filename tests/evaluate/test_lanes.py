@@ -349,7 +349,7 @@ def is_in_lanes(trial: Trial) -> bool:
 
 @pytest.mark.slow
 def test_a_long_trial_that_needs_events_is_run_in_lanes_and_others_are_not() -> None:
-    router, load = read_router_and_load(EXAMPLES / "softirq.router.toml")
+    router, load = read_router_and_load(EXAMPLES / "powersave.router.toml")
     assert load is not None
     many_s, few_s = 1.01e7 / load.rate_pps, 0.9e7 / load.rate_pps
     simulate = Simulate(router, seed=3)
@@ -367,9 +367,14 @@ def test_a_long_trial_that_needs_events_is_run_in_lanes_and_others_are_not() -> 
     assert not is_in_lanes(replace(simulate, per_flow=True).trial(load, many_s))
     constant, even = read_router_and_load(EXAMPLES / "napi.router.toml")
     assert even is not None
-    assert not is_in_lanes(Simulate(constant, seed=3).trial(even, 1.01e7 / even.rate_pps))
-    # Recursion is faster, and stays.
+    asleep = replace(constant, pools=(replace(constant.pools[0], power=router.pools[0].power),))
+    steady = replace(even, arrivals=Arrivals.cbr())
+    assert not is_in_lanes(Simulate(asleep, seed=3).trial(steady, 1.01e7 / even.rate_pps))
+    # Recursion is faster, and stays: frame by frame, and polls of a unit of its own.
     assert not is_in_lanes(Simulate(queue(), seed=3).trial(poisson(0.5e6), 21.0))
+    polled, offered = read_router_and_load(EXAMPLES / "softirq.router.toml")
+    assert offered is not None
+    assert not is_in_lanes(Simulate(polled, seed=3).trial(offered, 1.01e7 / offered.rate_pps))
 
 
 @pytest.mark.slow
