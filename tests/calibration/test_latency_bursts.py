@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from datetime import date
 from typing import Any
@@ -132,3 +133,21 @@ def test_the_law_of_bursts_is_nearest_where_it_is_asked() -> None:
     assert math.isclose(bursts.latency_s(0.5, 1 / 5.1e6), measured.at_load(0.5).latency_s, rel_tol=0.06)
     little = bursts_of(measured, most_ratio=0.01)
     assert little.per_batch_s <= 0.01 * little.batch_frames / 5.1e6 * 1.01
+
+
+@pytest.mark.parametrize("batch", [32, 200])
+def test_a_batch_that_is_stated_is_that_of_the_saved_router(batch: int) -> None:
+    lines = FULL.splitlines()
+    text = "\n".join([lines[0] + ",latency_batch_frames", lines[1] + f",{batch}", *(line + "," for line in lines[2:])])
+    document, comments = saved(text + "\n")
+    assert document["batch"] == f"{batch} frames"
+    distance = re.search(rf"# The batch of {batch} frames is the table's; .* is (\S+) % or less from", comments)
+    assert distance is not None
+    document.pop("load")
+    router, _ = build_router(document)
+    measured = curve_of(FULL)
+    stated_ratio = float(distance[1]) / 100.0
+    for load_ratio in (0.3, 0.5, 0.7):
+        rate_pps = load_ratio * 19.4e6
+        late_s = median_s(router, load_of(rate_pps, 4, Arrivals.cbr()))
+        assert late_s == pytest.approx(measured.at_rate(rate_pps, 4).latency_s, rel=stated_ratio + 0.06)

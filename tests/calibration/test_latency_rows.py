@@ -206,7 +206,7 @@ def test_a_rate_that_no_core_carries_needs_no_row_and_a_bound_needs_a_rate() -> 
 def test_the_command_names_rows_of_latency(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(HEAD + LOW + RATE)
-    words = ["next", str(path), "--goal", "3 Mpps", "--latency", "p99 < 100 us", "-n", "1"]
+    words = ["next", str(path), "--goal", "3 Mpps", "--latency", "p99 < 1 ms", "-n", "1"]
     assert run(words) == 0
     assert "Measure the p99 at 3 Mpps with 1 core (59% of the capacity)" in " ".join(capsys.readouterr().out.split())
     assert run([*words, "--json"]) == 0

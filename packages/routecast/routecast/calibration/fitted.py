@@ -284,6 +284,11 @@ class FittedRouter:
         return math.exp(float(self.draws.log_service(np.array([cores]), frame_bytes)[0]))
 
     @cached_property
+    def frame_s(self) -> float:
+        """The time of a frame on one core, s, of the smallest frames: a stated rate is often a link's."""
+        return self.service_s(1, min(point.frame_bytes for point in self.points))
+
+    @cached_property
     def parameters(self) -> dict[str, Parameter]:
         """Parameters of all laws, then the shapes of the heaviest law (named ``law.shape``)."""
         per_core_counts = sorted({point.working_cores for point in self.points} - {1})

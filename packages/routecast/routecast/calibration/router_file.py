@@ -32,7 +32,7 @@ from routecast.version import VERSION
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from routecast.calibration.latency import MeasuredLatency
+    from routecast.calibration.latency import Bursts, MeasuredLatency
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -75,7 +75,7 @@ def router_file(fitted: FittedRouter, points: Sequence[Point] = (), *, source: s
     overload = replace(first, cores=cores, flows=None, link_bps=link_bps, ports=ports, nic_cap_pps=cap_pps)
     offered_pps = _offered_pps(overload, fitted.predict([overload])[0].throughput_pps)
     load = {"rate": f"{_rounded(offered_pps / 1e6)!r} Mpps", "frames": frames, "flows": {"count": _flows(overload)}}
-    if timing is not None and {point.latency.arrivals for point in timing.points if point.latency} == {"poisson"}:
+    if timing is not None and {point.latency.arrivals for point in timing[0].points if point.latency} == {"poisson"}:
         load["arrivals"] = {"kind": "poisson"}
     document = {**model, "contention": contention, "load": load}
     warnings = [*_differences(document, fitted, all_points), *_omissions(link_bps, all_points)]
@@ -279,9 +279,11 @@ def _header(fitted: FittedRouter, points: Sequence[Point], source: str, today: d
     yield "# The file has only the point prediction; `routecast validate` prints the 95 % intervals."
 
 
-def _timing(fitted: FittedRouter, points: Sequence[Point], model: dict[str, Any], cores: int) -> MeasuredLatency | None:
-    """Make a document as late as the latency rows of the points say; return their curve, if there are any."""
-    from routecast.calibration.latency import bursts_of, frame_s_of, measured_latency
+def _timing(
+    fitted: FittedRouter, points: Sequence[Point], model: dict[str, Any], cores: int
+) -> tuple[MeasuredLatency, Bursts] | None:
+    """Make a document as late as the latency rows of the points say; return curve and bursts, if there are any."""
+    from routecast.calibration.latency import bursts_of, measured_latency
 
     measured = next(
         (curve for name in ("p50", "mean") if (curve := measured_latency(fitted, points, fitted.points[0], name))), None
@@ -290,7 +292,7 @@ def _timing(fitted: FittedRouter, points: Sequence[Point], model: dict[str, Any]
         return None
     measured = measured.with_cores(cores)
     of_packet_s = parse_cost(model["service"]["per_packet"])[1]
-    bursts = bursts_of(measured, most_ratio=0.9 * of_packet_s / frame_s_of(fitted))
+    bursts = bursts_of(measured, most_ratio=0.9 * of_packet_s / fitted.frame_s)
     per_packet_s = of_packet_s - bursts.per_batch_s / bursts.batch_frames
     model["service"] |= {"per_packet": f"{_rounded(per_packet_s * 1e9)!r} ns"}
     if bursts.per_batch_s > 0.0:
@@ -299,10 +301,10 @@ def _timing(fitted: FittedRouter, points: Sequence[Point], model: dict[str, Any]
     if bursts.path_s > 0.0:
         model["path"] = f"{_rounded(bursts.path_s * 1e6)!r} us"
     model["queue"] = f"{bursts.queue_frames} frames"
-    return measured
+    return measured, bursts
 
 
-def _lateness(timing: MeasuredLatency | None) -> Iterator[str]:
+def _lateness(timing: tuple[MeasuredLatency, Bursts] | None) -> Iterator[str]:
     """Yield the comment on the file's latency."""
     if timing is None:
         yield (
@@ -310,12 +312,19 @@ def _lateness(timing: MeasuredLatency | None) -> Iterator[str]:
             "of a model with assumed queues and arrivals."
         )
         return
-    loads = ", ".join(f"{row.load_ratio:.0%}" for row in timing.rows)
+    measured, bursts = timing
+    loads = ", ".join(f"{row.load_ratio:.0%}" for row in measured.rows)
+    middle = "mean" if measured.statistic == "mean" else "median"
     yield (
-        f"# Latency: the {'mean' if timing.statistic == 'mean' else 'median'} follows the curve of the rows at {loads} "
-        "of the capacity (bursts, a way outside the cores, a ring); tails are the model's own."
+        f"# Latency: the {middle} follows the curve of the rows at {loads} of the capacity "
+        "(bursts, a way outside the cores, a ring); tails are the model's own."
     )
-    if timing.highest_load_ratio < 1.0:
+    if measured.batch_frames is not None:
+        yield (
+            f"# The batch of {bursts.batch_frames} frames is the table's; with it the median is "
+            f"{100.0 * bursts.worst_ratio:.2g} % or less from the curve at 30 to 70 % of the capacity."
+        )
+    if measured.highest_load_ratio < 1.0:
         yield "# The ring is that of other routers: no row is in overload."
 
 

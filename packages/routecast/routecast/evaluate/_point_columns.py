@@ -147,6 +147,9 @@ COLUMNS: Final[Mapping[str, PointColumn]] = {
     "latency_ring_frames": PointColumn(
         "frames that wait for one core at most, its receive ring, a whole number >= 1; empty: not stated"
     ),
+    "latency_batch_frames": PointColumn(
+        "frames that a core takes in one poll at most, a whole number >= 1; empty: not stated"
+    ),
     "repeat": PointColumn("number of the repetition, not used: rows with equal conditions are repetitions"),
     "standard_error_ratio": PointColumn(
         "standard error of the rate over the rate, more than 0 and less than 1; empty: not known",

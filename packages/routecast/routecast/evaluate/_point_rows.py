@@ -281,6 +281,7 @@ class RowReader:
             tester_s=cell("latency_tester_us", read_delay, 0.0),
             resolution_s=cell("latency_resolution_us", read_delay, 0.0),
             ring_frames=cell("latency_ring_frames", whole_number(_MAX_RING), None),
+            batch_frames=cell("latency_batch_frames", whole_number(_MAX_RING), None),
             **{f"{name}_s": cell(f"latency_{name}_us", read_latency, math.nan) for name in LATENCY_STATISTICS},
         )
         is_timed = any(math.isfinite(latency.of(name)) for name in LATENCY_STATISTICS)

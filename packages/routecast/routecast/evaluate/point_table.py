@@ -179,6 +179,7 @@ _CELL_OF_COLUMN: Final[Mapping[str, Callable[[Point], object]]] = {
     "latency_tester_us": partial(_latency_cell, name="tester_s", per_unit=1e6, unstated=0.0),
     "latency_resolution_us": partial(_latency_cell, name="resolution_s", per_unit=1e6, unstated=0.0),
     "latency_ring_frames": partial(_latency_cell, name="ring_frames"),
+    "latency_batch_frames": partial(_latency_cell, name="batch_frames"),
 }
 
 

@@ -133,6 +133,7 @@ class PointLatency:
     tester_s: float = field("The tester's own delay, which the latencies contain, 0 or more, s", default=0.0)
     resolution_s: float = field("Step in which the tester counts time, 0 or more; 0: not stated, s", default=0.0)
     ring_frames: int | None = field("Frames that wait for one core at most; None: not stated", default=None)
+    batch_frames: int | None = field("Frames that a core takes in one poll at most; None: not stated", default=None)
 
     def of(self, statistic: str) -> float:
         """Return one of :data:`LATENCY_STATISTICS` in seconds; NaN if it was not measured."""

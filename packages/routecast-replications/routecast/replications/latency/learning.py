@@ -38,11 +38,12 @@ _WIDE = {
 def learnt_prior(latencies: Sequence[PublishedLatency], kind: Literal["body", "tail"]) -> LatencyPrior:
     """Return the prior under which the routers of all sources are likely, each source with the same weight.
 
-    Where it began counts as one more source: two or three sources do not know how far others lie from them.
+    Where it began counts as one more source: a few sources do not know how far others lie from them. For the same
+    reason the spread over n sources is widened by the root of (n + 1) / (n - 1): that of a further one.
 
     Posterior means and variances of each router's logarithms under the prior so far give the next one's (as EM does).
     """
-    prior = _WIDE[kind]
+    prior, learnt = _WIDE[kind], {}
     routers_of = Counter(latency.source for latency in latencies)
     shares = np.array([1.0 / routers_of[latency.source] for latency in latencies])
     wide = _WIDE[kind]
@@ -58,7 +59,10 @@ def learnt_prior(latencies: Sequence[PublishedLatency], kind: Literal["body", "t
         spread = np.maximum(np.sqrt(shares @ (variances + (means - centre) ** 2)), _LEAST_SPREAD)
         learnt = {name: (float(centre[n]), float(spread[n])) for n, name in enumerate((*_NAMES, "scale"))}
         prior = LatencyPrior(**learnt, noise=prior.noise)
-    return prior
+    sources = len(routers_of) + 1
+    further = math.sqrt((sources + 1.0) / (sources - 1.0))
+    widened = {name: (mean, further * spread) for name, (mean, spread) in learnt.items()}
+    return LatencyPrior(**widened, noise=prior.noise)
 
 
 def _moments(latency: PublishedLatency, prior: LatencyPrior) -> tuple[np.ndarray, np.ndarray]:

@@ -12,11 +12,9 @@ from typing import Final, Literal
 from routecast.calibration.latency import LatencyRow, Statistic
 from routecast.evaluate.points import RateKind
 
-__all__ = ["SOURCES", "UNSEEN", "PublishedLatency", "published_latencies", "published_rows"]
+__all__ = ["SOURCES", "PublishedLatency", "published_latencies", "published_rows"]
 
-SOURCES: Final = ("csit1701", "packetmill2021", "tinynf2020")
-UNSEEN: Final = ("vppxc2020",)
-"""Sources that no prior is learnt from, and that nobody had seen when the law was made."""
+SOURCES: Final = ("csit1701", "packetmill2021", "tinynf2020", "vppxc2020")
 _FROM_US: Final = 1e-6
 _NOISE: Final = {"p50": "noise_p50_ratio", "mean": "noise_p50_ratio", "p99": "noise_p99_ratio"}
 

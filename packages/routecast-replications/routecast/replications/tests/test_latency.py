@@ -23,7 +23,7 @@ from routecast.replications.latency.carried import CarriedQuestion, SizedRouter,
 from routecast.replications.latency.learning import learnt_document
 from routecast.replications.latency.scores import QUESTIONS, Question, scored
 from routecast.replications.latency.simulated import simulated_medians
-from routecast.replications.latency.tables import SOURCES, UNSEEN, PublishedLatency, published_latencies
+from routecast.replications.latency.tables import SOURCES, PublishedLatency, published_latencies
 
 LOW_AND_FULL = next(question for question in QUESTIONS if question == Question((0.1, 1.0), 0.3, 0.7))
 
@@ -42,8 +42,8 @@ def test_tables_have_the_rows_of_their_sources() -> None:
 def test_medians_at_half_load_follow_from_a_row_at_a_tenth_and_one_at_full_load() -> None:
     """Errors that were reached (docs/validation.md) with some slack, and no simpler rule does better on any source."""
     scores = {score.source: score for score in scored(published_latencies("body"), LOW_AND_FULL)}
-    assert set(scores) == set(SOURCES)
-    reach = {"csit1701": 0.125, "packetmill2021": 0.15, "tinynf2020": 0.1}
+    assert set(scores) == set(SOURCES) - {"vppxc2020"}  # no row at full load
+    reach = {"csit1701": 0.125, "packetmill2021": 0.11, "tinynf2020": 0.1}
     for source, score in scores.items():
         assert score.errors["ours"] <= reach[source], source
         assert score.errors["ours"] <= 1.2 * score.errors["nearest row"], source
@@ -219,17 +219,12 @@ def test_no_published_latency_is_predicted_worse_than_recorded() -> None:
     assert run_latency_board().worse() == {}
 
 
-def test_a_router_that_nobody_had_seen_is_predicted_from_one_row() -> None:
-    """VPP's cross-connect, of which neither the law nor a prior had a row: the issue's target of 15 % from one row."""
-    (body,) = published_latencies("body", UNSEEN)
+def test_a_router_of_a_source_that_taught_nothing_is_predicted_from_one_row() -> None:
+    """VPP's cross-connect, with a prior that has not seen it: the issue's target of 15 % from one row."""
+    (body,) = published_latencies("body", ("vppxc2020",))
     first, *others = body.rows
-    curve = fit_curve([first], prior_of("p50", rate_kind=body.rate_kind), frame_s=body.frame_s)
+    curve = fit_curve([first], prior_of("p50", body.source, rate_kind=body.rate_kind), frame_s=body.frame_s)
     for row in others:
         low_s, middle_s, high_s = curve.quantiles_s(row.load_ratio, (0.025, 0.5, 0.975))
         assert low_s < row.latency_s < high_s
         assert middle_s == pytest.approx(row.latency_s, rel=0.15)
-    assert not set(UNSEEN) & set(learnt_sources())
-
-
-def learnt_sources() -> set[str]:
-    return set(json.loads(LATENCY_PRIORS.read_text(encoding="utf-8"))["without"])

@@ -8,7 +8,6 @@ from routecast.calibration.latency.measured import (
     MeasuredLatency,
     chances_of_counts,
     disturbed_rows,
-    frame_s_of,
     measured_latency,
 )
 from routecast.calibration.latency.next_rows import LatencyAdvice, NextLatency, advise_latency
@@ -32,7 +31,6 @@ __all__ = [
     "chances_of_counts",
     "disturbed_rows",
     "fit_curve",
-    "frame_s_of",
     "judged_latencies",
     "measured_latency",
     "prior_of",

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.calibration.latency.curve import Curve
-from routecast.calibration.latency.measured import MeasuredLatency, frame_s_of
+from routecast.calibration.latency.measured import MeasuredLatency
 
 __all__ = ["Bursts", "bursts_of"]
 
@@ -57,15 +57,16 @@ class Bursts:
 def bursts_of(measured: MeasuredLatency, *, most_ratio: float = 1.0) -> Bursts:
     """Return the bursts whose median is nearest to a curve's at 10 to 90 % of the capacity, mostly at 30 to 70 %.
 
-    ``most_ratio``: the greatest share of a frame's time that the polls may have.
+    They have the batch that rows state, else the best of powers of two. ``most_ratio``: the greatest share of a frame's
+    time that the polls may have.
     """
-    frame_s = frame_s_of(measured.fitted)
+    frame_s = measured.fitted.frame_s
     curve = measured.curve
     loads = np.array([load for load in _LOADS if measured.is_stated(load)])
     weights = np.array(_WEIGHTS[: len(loads)])
     targets_s = np.array([_median_s(curve, load) for load in loads])
     best = None
-    for batch in _BATCHES:
+    for batch in (measured.batch_frames,) if measured.batch_frames is not None else _BATCHES:
         for per_batch_s in _SHARES[most_ratio >= _SHARES] * frame_s * batch:
             inside_s = _in_polls(loads, per_batch_s, batch, frame_s)
             # The way outside with the least relative errors.

@@ -24,15 +24,7 @@ from routecast.evaluate.points import Point, RateKind
 from routecast.quantity import format_duration
 from routecast.quantity.comparison import LEVELS, Intervals
 
-__all__ = [
-    "LatencyAt",
-    "MeasuredLatency",
-    "chances_of_counts",
-    "disturbed_rows",
-    "frame_s_of",
-    "load_pps_of",
-    "measured_latency",
-]
+__all__ = ["LatencyAt", "MeasuredLatency", "chances_of_counts", "disturbed_rows", "load_pps_of", "measured_latency"]
 
 Floats = NDArray[np.float64]
 
@@ -122,6 +114,12 @@ class MeasuredLatency:
     def is_stated(self, load_ratio: float) -> bool:
         """Whether a latency is stated at a share of the capacity."""
         return load_ratio <= self.highest_stated_ratio
+
+    @property
+    def batch_frames(self) -> int | None:
+        """Return the frames of a poll at most, where rows state them; of several the largest."""
+        batches = [point.latency.batch_frames for point in self.points if point.latency is not None]
+        return max((batch for batch in batches if batch), default=None)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -271,7 +269,7 @@ def measured_latency(
         fitted=fitted,
         statistic=named,
         conditions=conditions,
-        curve=fit_curve(rows, prior, frame_s=frame_s_of(fitted), ring_frames=_ring_of([timed[n][0] for n in chosen])),
+        curve=fit_curve(rows, prior, frame_s=fitted.frame_s, ring_frames=_ring_of([timed[n][0] for n in chosen])),
         rows=tuple(rows),
         points=tuple(timed[number][0] for number in chosen),
         table=tuple(points),
@@ -340,11 +338,6 @@ def _spreads_of_repeats(timed: Sequence[tuple[Point, float]], loads: Sequence[fl
         ]
         spreads.append(stdev(logs) if len(logs) > 1 else 0.0)
     return spreads
-
-
-def frame_s_of(fitted: FittedRouter) -> float:
-    """Return the time of a frame on one core, of the smallest frames: a stated rate is often a link's."""
-    return fitted.service_s(1, min(point.frame_bytes for point in fitted.points))
 
 
 def load_pps_of(point: Point) -> float:

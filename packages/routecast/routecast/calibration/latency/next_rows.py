@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from routecast.calibration.counts import cores
 from routecast.calibration.fitted import CONFIDENCE_RATIO, FittedRouter, at_cores
 from routecast.calibration.latency.curve import Curve, LatencyRow, fit_curve
-from routecast.calibration.latency.measured import chances_of_counts, frame_s_of, measured_latency
+from routecast.calibration.latency.measured import chances_of_counts, measured_latency
 from routecast.calibration.latency.prior import STATISTICS, Statistic, prior_of
 from routecast.calibration.next_points import describe_precision, rank
 from routecast.errors import QuantityProblem
@@ -210,7 +210,7 @@ def _best(loads: Sequence[float], drawn: Floats, noise_ratio: float) -> tuple[fl
 
 
 def _unmeasured(fitted: FittedRouter, statistic: Statistic) -> Curve:
-    return fit_curve([_UNMEASURED], prior_of(statistic), frame_s=frame_s_of(fitted))
+    return fit_curve([_UNMEASURED], prior_of(statistic), frame_s=fitted.frame_s)
 
 
 def _precision(log_width: float) -> str:
