@@ -2,8 +2,9 @@
  * What the polls of one interface cost, of a router in service.
  *
  * Whoever polls is a NAPI thread (its number) or a processor in its receiving softirq. From waking to sleeping is an
- * episode; the place of a poll in its episode says how warm it is. Sums stay in the kernel; of polls that are full, and
- * of those that follow a full one, user space gets a record each.
+ * episode; the place of a poll in its episode says how warm it is. Sums stay in the kernel, for each poller and NAPI
+ * instance; what belongs to no poll counts for the instance that was polled last. Of polls that are full, and of those
+ * that follow a full one, user space gets a record each.
  *
  *      wake ──► poll (first) ──► poll ──► poll ──► sleep
  *               cold             warm              a run of full polls is the overload itself
@@ -25,12 +26,18 @@ struct ns_common { unsigned int inum; } relocated;
 struct net { struct ns_common ns; } relocated;
 typedef struct { struct net *net; } possible_net_t;
 struct net_device { int ifindex; possible_net_t nd_net; } relocated;
-struct napi_struct { struct net_device *dev; } relocated;
+struct napi_struct { struct net_device *dev; unsigned int napi_id; } relocated;
 struct task_struct { int pid; } relocated;
 
 /* The interface: its number, and its network namespace by inode. 0: the backlog of the processors. */
 const volatile __u32 interface_index = 0;
 const volatile __u32 namespace_inode = 0;
+
+/* Mirrored by crates/tester/src/watch.rs. */
+struct part {
+	__u64 poller;
+	__u32 napi_id, unused;
+};
 
 /* Mirrored by crates/tester/src/watch.rs. */
 struct sums {
@@ -44,14 +51,14 @@ struct sums {
 
 /* Mirrored by crates/tester/src/watch.rs. */
 struct poll_record {
-	__u64 at_ns;
+	__u64 at_ns, poller;
 	__u32 lasts_ns, idle_ns;
 	__u16 place, before, packets, is_end;
 };
 
 struct executor {
 	__u64 last_ns, paused_from_ns, paused_ns, asleep_from_ns, idle_ns, packets;
-	__u32 place, before, is_awake, is_preempted;
+	__u32 place, before, is_awake, is_preempted, napi_id, unused;
 };
 
 struct {
@@ -62,22 +69,40 @@ struct {
 } executors SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 256);
+	__type(key, struct part);
+	__type(value, struct sums);
+} totals SEC(".maps");
+
+/* What the sums of a part begin with: too large for a stack. */
+struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct sums);
-} totals SEC(".maps");
+} nothing SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 22);
 } records SEC(".maps");
 
-static __always_inline struct sums *sums(void)
+static __always_inline struct sums *sums(__u64 poller, __u32 napi_id)
 {
-	__u32 zero = 0;
+	struct part part = { .poller = poller, .napi_id = napi_id };
 
-	return bpf_map_lookup_elem(&totals, &zero);
+	return bpf_map_lookup_elem(&totals, &part);
+}
+
+static __always_inline void begin_sums(__u64 poller, __u32 napi_id)
+{
+	struct part part = { .poller = poller, .napi_id = napi_id };
+	__u32 zero = 0;
+	struct sums *empty = bpf_map_lookup_elem(&nothing, &zero);
+
+	if (empty)
+		bpf_map_update_elem(&totals, &part, empty, BPF_NOEXIST);
 }
 
 static __always_inline __u32 short_ns(__u64 ns)
@@ -85,13 +110,15 @@ static __always_inline __u32 short_ns(__u64 ns)
 	return ns > 0xffffffffULL ? 0xffffffff : ns;
 }
 
-static __always_inline void record(struct executor *executor, __u64 now, __u64 lasts, __u64 packets, int is_end)
+static __always_inline void record(struct executor *executor, __u64 poller, __u64 now, __u64 lasts, __u64 packets,
+				   int is_end)
 {
 	struct poll_record *record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
 
 	if (!record)
 		return;
 	record->at_ns = now;
+	record->poller = poller;
 	record->lasts_ns = short_ns(lasts);
 	record->idle_ns = short_ns(executor->idle_ns);
 	record->place = executor->place > 0xffff ? 0xffff : executor->place;
@@ -113,9 +140,9 @@ static __always_inline void wake(struct executor *executor, __u64 now)
 	executor->is_preempted = 0;
 }
 
-static __always_inline void sleep(struct executor *executor, __u64 now)
+static __always_inline void sleep(struct executor *executor, __u64 poller, __u64 now)
 {
-	struct sums *all = sums();
+	struct sums *all = sums(poller, executor->napi_id);
 	__u64 lasts;
 
 	if (!all || !executor->is_awake)
@@ -132,7 +159,7 @@ static __always_inline void sleep(struct executor *executor, __u64 now)
 	if (executor->packets > all->longest_run)
 		all->longest_run = executor->packets;
 	if (executor->before >= FULL)
-		record(executor, now, lasts, 0, 1);
+		record(executor, poller, now, lasts, 0, 1);
 }
 
 static __always_inline int is_napi_thread(void)
@@ -153,12 +180,12 @@ int BPF_PROG(watch_switch, _Bool is_preempted, struct task_struct *before, struc
 		executor->paused_from_ns = now;
 		executor->is_preempted = 1;
 	} else if (executor) {
-		sleep(executor, now);
+		sleep(executor, key, now);
 	}
 	key = BPF_CORE_READ(after, pid);
 	executor = key ? bpf_map_lookup_elem(&executors, &key) : 0;
 	if (executor && executor->is_preempted && executor->is_awake) {
-		struct sums *all = sums();
+		struct sums *all = sums(key, executor->napi_id);
 
 		executor->paused_ns += now - executor->paused_from_ns;
 		if (all)
@@ -188,7 +215,7 @@ int BPF_PROG(watch_softirq_entry, unsigned int vector)
 
 		executor->is_awake = 1;
 		if (gap > GAP_NS) {
-			struct sums *all = sums();
+			struct sums *all = sums(key, executor->napi_id);
 
 			executor->paused_ns += gap;
 			if (all)
@@ -216,7 +243,7 @@ int BPF_PROG(watch_softirq_exit, unsigned int vector)
 		executor->is_awake = 0;
 		executor->asleep_from_ns = now;
 	} else {
-		sleep(executor, now);
+		sleep(executor, key, now);
 	}
 	return 0;
 }
@@ -237,7 +264,8 @@ int BPF_PROG(watch_poll, struct napi_struct *napi, int work, int budget)
 	__u64 now = bpf_ktime_get_ns(), packets = (__u32)work, lasts, key;
 	int watched = is_watched(napi);
 	struct executor *executor;
-	struct sums *all = sums();
+	struct sums *all;
+	__u32 napi_id;
 
 	key = is_napi_thread() ? (__u32)bpf_get_current_pid_tgid() : ON_PROCESSOR | bpf_get_smp_processor_id();
 	executor = bpf_map_lookup_elem(&executors, &key);
@@ -248,12 +276,24 @@ int BPF_PROG(watch_poll, struct napi_struct *napi, int work, int budget)
 			bpf_map_update_elem(&executors, &key, &fresh, BPF_ANY);
 		return 0;
 	}
-	if (!all || !executor->is_awake)
+	if (!executor->is_awake)
 		return 0;
 	if (!watched) {
-		all->other_polls += 1;
-		all->other_packets += packets;
+		all = sums(key, executor->napi_id);
+		if (all) {
+			all->other_polls += 1;
+			all->other_packets += packets;
+		}
 		return 0;
+	}
+	napi_id = BPF_CORE_READ(napi, napi_id);
+	executor->napi_id = napi_id;
+	all = sums(key, napi_id);
+	if (!all) {
+		begin_sums(key, napi_id);
+		all = sums(key, napi_id);
+		if (!all)
+			return 0;
 	}
 	/* The barrier keeps the compiler from forgetting the bound, which the verifier wants to see. */
 	asm volatile("" : "+r"(packets));
@@ -275,7 +315,7 @@ int BPF_PROG(watch_poll, struct napi_struct *napi, int work, int budget)
 		all->later_ns[packets] += lasts;
 	}
 	if (packets >= FULL || (executor->place && executor->before >= FULL))
-		record(executor, now, lasts, packets, 0);
+		record(executor, key, now, lasts, packets, 0);
 	executor->last_ns = now;
 	executor->paused_ns = 0;
 	executor->place += 1;

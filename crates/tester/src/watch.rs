@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use aya::maps::{Array, MapData, RingBuf};
+use aya::maps::{HashMap, MapData, RingBuf};
 use aya::programs::BtfTracePoint;
 use aya::sys::Stats;
 use aya::{Btf, Ebpf};
@@ -55,6 +55,19 @@ pub struct Counts {
     pub paused_ns: u64,
 }
 
+/// Who polled what; mirrors `struct part` of `bpf/watch.bpf.c`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Part {
+    poller: u64,
+    napi_id: u32,
+    unused: u32,
+}
+
+// SAFETY: it is made of integers alone, and there is no padding.
+#[expect(unsafe_code, reason = "aya asks for this of what it copies out of a map")]
+unsafe impl aya::Pod for Part {}
+
 /// Mirrors `struct sums` of `bpf/watch.bpf.c`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
@@ -67,9 +80,26 @@ struct Sums {
 #[expect(unsafe_code, reason = "aya asks for this of what it copies out of a map")]
 unsafe impl aya::Pod for Sums {}
 
-/// What the kernel counted, also by the packets of a poll, and what the programs took.
+/// What the kernel counted, and what the programs took.
 #[derive(Debug, Clone, Serialize)]
 pub struct Polls {
+    /// By poller and NAPI instance, in their order.
+    pub parts: Vec<PollsOfPart>,
+    /// Nanoseconds that the programs themselves took.
+    pub own_ns: u64,
+    /// How often they ran.
+    pub own_runs: u64,
+}
+
+/// What a poller did for one NAPI instance, also by the packets of a poll.
+#[derive(Debug, Clone, Serialize)]
+pub struct PollsOfPart {
+    /// The number of a NAPI thread, or of a processor in its softirq.
+    pub poller: u32,
+    /// Whether it is a thread.
+    pub is_thread: bool,
+    /// The NAPI instance.
+    pub napi_id: u32,
     /// Sums.
     #[serde(flatten)]
     pub counts: Counts,
@@ -81,16 +111,31 @@ pub struct Polls {
     pub later_polls: Vec<u64>,
     /// Nanoseconds of these.
     pub later_ns: Vec<u64>,
-    /// Nanoseconds that the programs themselves took.
-    pub own_ns: u64,
-    /// How often they ran.
-    pub own_runs: u64,
+}
+
+/// What tells a processor from a thread; mirrors `ON_PROCESSOR` of `bpf/watch.bpf.c`.
+const ON_PROCESSOR: u64 = 1 << 32;
+
+impl PollsOfPart {
+    fn of(part: Part, sums: &Sums) -> Self {
+        let [first_polls, first_ns, later_polls, later_ns] = sums.by_packets.map(|row| row.to_vec());
+        Self {
+            poller: (part.poller & u64::from(u32::MAX)) as u32,
+            is_thread: part.poller & ON_PROCESSOR == 0,
+            napi_id: part.napi_id,
+            counts: sums.counts,
+            first_polls,
+            first_ns,
+            later_polls,
+            later_ns,
+        }
+    }
 }
 
 /// The programs, attached until this is dropped.
 pub struct Watch {
     ebpf: Ebpf,
-    totals: Array<MapData, Sums>,
+    totals: HashMap<MapData, Part, Sums>,
     records: RingBuf<MapData>,
     /// Lets the kernel time the programs.
     _stats: OwnedFd,
@@ -130,7 +175,7 @@ impl Watch {
             program.attach().map_err(|error| failed(&what, &error))?;
         }
         let mut map = |name: &str| ebpf.take_map(name).ok_or(TesterError::NoPrograms);
-        let totals = Array::try_from(map("totals")?).map_err(|error| failed("using the map `totals`", &error))?;
+        let totals = HashMap::try_from(map("totals")?).map_err(|error| failed("using the map `totals`", &error))?;
         let records = RingBuf::try_from(map("records")?).map_err(|error| failed("using the map `records`", &error))?;
         Ok(Self { ebpf, totals, records, _stats: stats })
     }
@@ -141,7 +186,12 @@ impl Watch {
     ///
     /// The kernel does not let the counters be read.
     pub fn polls(&self) -> Result<Polls> {
-        let sums = self.totals.get(&0, 0).map_err(|error| bpf_error("reading what was counted".to_owned(), &error))?;
+        let mut parts = Vec::new();
+        for entry in &self.totals {
+            let (part, sums) = entry.map_err(|error| bpf_error("reading what was counted".to_owned(), &error))?;
+            parts.push(PollsOfPart::of(part, &sums));
+        }
+        parts.sort_by_key(|part| (part.poller, part.napi_id));
         let (mut own_ns, mut own_runs) = (0_u64, 0);
         for (name, _) in PROGRAMS {
             let program = self.ebpf.program(name).ok_or(TesterError::NoPrograms)?;
@@ -149,8 +199,7 @@ impl Watch {
             own_ns = own_ns.saturating_add(u64::try_from(info.run_time().as_nanos()).unwrap_or(u64::MAX));
             own_runs += info.run_count();
         }
-        let [first_polls, first_ns, later_polls, later_ns] = sums.by_packets.map(|row| row.to_vec());
-        Ok(Polls { counts: sums.counts, first_polls, first_ns, later_polls, later_ns, own_ns, own_runs })
+        Ok(Polls { parts, own_ns, own_runs })
     }
 
     /// Takes the records of full polls, and of those after a full one, that came since the last call; mirrors of

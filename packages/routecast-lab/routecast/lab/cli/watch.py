@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,6 +37,16 @@ def watch(
         int | None,
         typer.Option("--ring", metavar="FRAMES", min=1, help="--probe: receive ring, where ethtool knows it not."),
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option("--record", metavar="FILE", help="Also write what was seen, for --replay.", dir_okay=False),
+    ] = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option(
+            "--replay", metavar="FILE", help="Answer from a recorded look instead of a router.", dir_okay=False
+        ),
+    ] = None,
     restore: Annotated[
         bool, typer.Option("--restore", help="Put back what a watch that was killed left, and do nothing else.")
     ] = False,
@@ -45,6 +56,7 @@ def watch(
 
     Reads the kernel's own tracepoints; sends nothing, and changes nothing without --probe.
     """
+    from routecast.lab.watch import answered, read_recording, write_recording
     from routecast.lab.watch import restore as put_back
     from routecast.lab.watch import watch as look_at
     from routecast.quantity import format_duration, parse_duration_s
@@ -56,6 +68,17 @@ def watch(
         else:
             data().print(f"put back: {', '.join(restored)}" if restored else "nothing was left", markup=False)
         return
+    if replay is not None:
+        if interface is not None or probe or record is not None:
+            raise typer.BadParameter(
+                "answers from a file: give no interface, --probe or --record", param_hint="--replay"
+            )
+        recorded = answered(read_recording(replay))
+        if as_json:
+            print_json(recorded.to_json())
+        else:
+            _print(recorded)
+        return
     if interface is None:
         raise typer.BadParameter(
             "name the interface where frames come in: routecast watch eth0", param_hint="INTERFACE"
@@ -63,8 +86,9 @@ def watch(
 
     def consent(wait_s: float) -> bool:
         remark(
-            f"The probe lets packets of {interface} gather for a second at most: each then waits up to "
-            f"{format_duration(wait_s)}, half of that in the median. Nothing is sent, and the settings are put back."
+            f"The probe lets packets of {interface} gather, at one queue after the other, for a second at most: each "
+            f"then waits up to {format_duration(wait_s)}, half of that in the median. Nothing is sent, and the "
+            "settings are put back."
         )
         if yes:
             return True
@@ -81,6 +105,7 @@ def watch(
             ring_frames=ring,
             consent=consent,
             on_progress=on_progress,
+            on_recording=None if record is None else lambda recording: write_recording(recording, record),
         )
     if as_json:
         print_json(watched.to_json())
@@ -112,11 +137,18 @@ def _print(watched: Watched) -> None:
             "saturates",
             f"at {format_pps(saturation.pps)} (95 %: {' to '.join(map(format_pps, saturation.interval_pps))})",
         )
+        if len(watched.cores) > 1:
+            line("limits", f"{watched.limits} first")
         line("headroom", f"{format_ratio(watched.headroom_ratio)}, {format_pps(saturation.pps - watched.rate_pps)}")
         how = "while packets gathered" if saturation.source == "probe" else "as they came"
         line(
             "seen", f"{saturation.polls} full polls among full ones, {how}; {format_duration(saturation.cycle_s)} each"
         )
+    if len(watched.cores) > 1:
+        for core in watched.cores:
+            alone = core.saturation
+            carries = "not known alone" if alone.reason else f"saturates at {format_pps(alone.pps)}"
+            line("", f"{core.name}: {format_pps(core.rate_pps)}, busy {format_ratio(core.busy_ratio)}, {carries}")
     lost = ", ".join(f"{count} at the {place}" for place, count in watched.lost.items())
     line("lost", lost or "nothing in the meantime")
     if not watched.is_restored:

@@ -1,19 +1,27 @@
 """A router in service, watched: what a packet costs it, and at which load it will saturate."""
 
+from routecast.lab.watch._cores import Core
 from routecast.lab.watch._deferral import Deferral, NapiInstance, instances, restore
+from routecast.lab.watch._looking import Look
+from routecast.lab.watch._recording import LookRecord, read_recording, write_recording
 from routecast.lab.watch._saturation import FullPolls, Saturation, saturation
-from routecast.lab.watch._watcher import Look, ProbeStep, Watched, watch
+from routecast.lab.watch._watcher import ProbeStep, Watched, answered, watch
 
 __all__ = [
+    "Core",
     "Deferral",
     "FullPolls",
     "Look",
+    "LookRecord",
     "NapiInstance",
     "ProbeStep",
     "Saturation",
     "Watched",
+    "answered",
     "instances",
+    "read_recording",
     "restore",
     "saturation",
     "watch",
+    "write_recording",
 ]

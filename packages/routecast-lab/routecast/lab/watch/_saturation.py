@@ -20,7 +20,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FULL_PACKETS", "RECORD", "FullPolls", "Saturation", "saturation"]
+__all__ = ["FULL_PACKETS", "NORMAL_95", "RECORD", "WIDEST", "FullPolls", "Saturation", "saturation", "too_wide"]
 
 FULL_PACKETS: Final = 64
 """Packets of a full poll; mirrors ``FULL`` of ``crates/tester/bpf/watch.bpf.c``."""
@@ -28,6 +28,7 @@ FULL_PACKETS: Final = 64
 RECORD: Final = np.dtype(
     [
         ("at_ns", "<u8"),
+        ("poller", "<u8"),
         ("lasts_ns", "<u4"),
         ("idle_ns", "<u4"),
         ("place", "<u2"),
@@ -47,8 +48,8 @@ _MODEL_SPREAD: Final = 0.15
 of veth interfaces of one virtual machine, whose rate in overload itself moves by a tenth within seconds."""
 _TRIMMED: Final = 0.1
 _CHUNKS: Final = 12
-_WIDEST: Final = 2.0
-_NORMAL_95: Final = 1.96
+WIDEST: Final = 2.0
+NORMAL_95: Final = 1.96
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,15 +144,21 @@ def saturation(
     cycle_s = _trimmed_mean(cycles) / (1.0 + colder) - own_s * calls
     pps = share_ratio * FULL_PACKETS / cycle_s
     error = math.hypot(_sampling_spread(cycles), spread, _MODEL_SPREAD, share_spread)
-    low, high = pps * math.exp(-_NORMAL_95 * error), pps * math.exp(_NORMAL_95 * error)
-    if high > _WIDEST * low:
-        reason = (
-            f"between {low:,.0f} and {high:,.0f} frames/s, wider than a factor of {_WIDEST:g}: look longer, or give "
-            "the core to the router alone"
+    low, high = pps * math.exp(-NORMAL_95 * error), pps * math.exp(NORMAL_95 * error)
+    if high > WIDEST * low:
+        return Saturation(
+            cycle_s=cycle_s, polls=len(cycles), share_ratio=share_ratio, source=source, reason=too_wide(low, high)
         )
-        return Saturation(cycle_s=cycle_s, polls=len(cycles), share_ratio=share_ratio, source=source, reason=reason)
     return Saturation(
         pps=pps, low_pps=low, high_pps=high, cycle_s=cycle_s, polls=len(cycles), share_ratio=share_ratio, source=source
+    )
+
+
+def too_wide(low_pps: float, high_pps: float) -> str:
+    """Return why an interval is no answer, and what would narrow it."""
+    return (
+        f"between {low_pps:,.0f} and {high_pps:,.0f} frames/s, wider than a factor of {WIDEST:g}: look longer, or give "
+        "the core to the router alone"
     )
 
 

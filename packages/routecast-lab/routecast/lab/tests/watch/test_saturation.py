@@ -83,15 +83,15 @@ def test_polls_whose_times_drift_are_less_certain_than_polls_that_scatter() -> N
 
 def test_records_of_the_kernel_are_read_by_their_place_in_a_run() -> None:
     rows = [
-        (1, 900, 50, 0, 0, 64, 0),  # first after waking: cold
-        (2, 110, 50, 1, 64, 64, 0),  # second
-        (3, 100, 50, 2, 64, 64, 0),  # third
-        (4, 70, 50, 3, 64, 20, 0),  # short: the run ends
-        (5, 30, 50, 4, 64, 0, 1),  # going to sleep after a full poll
-        (6, 95, 50, 7, 10, 64, 0),  # after a short one
+        (1, 7, 900, 50, 0, 0, 64, 0),  # first after waking: cold
+        (2, 7, 110, 50, 1, 64, 64, 0),  # second
+        (3, 7, 100, 50, 2, 64, 64, 0),  # third
+        (4, 7, 70, 50, 3, 64, 20, 0),  # short: the run ends
+        (5, 7, 30, 50, 4, 64, 0, 1),  # going to sleep after a full poll
+        (6, 7, 95, 50, 7, 10, 64, 0),  # after a short one
     ]
     full = FullPolls.of(np.array(rows, dtype=RECORD))
     assert full.second_s == pytest.approx((110e-9,))
     assert full.later_s == pytest.approx((100e-9,))
-    assert RECORD.itemsize == 24
+    assert RECORD.itemsize == 32
     assert len(full + full) == 4

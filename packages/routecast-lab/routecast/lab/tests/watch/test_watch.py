@@ -18,7 +18,16 @@ from routecast.cli.run import run
 from routecast.errors import EnvironmentProblem, QuantityProblem
 from routecast.lab.testbed import netns
 from routecast.lab.testbed.dut_host import run_command
-from routecast.lab.watch import Deferral, instances, restore, watch
+from routecast.lab.watch import (
+    Deferral,
+    LookRecord,
+    answered,
+    instances,
+    read_recording,
+    restore,
+    watch,
+    write_recording,
+)
 from routecast.lab.watch import _deferral as deferral_module
 
 pytestmark = [
@@ -28,16 +37,26 @@ pytestmark = [
 
 FRAMES = 2000
 SEND = """
-import socket, sys, time
+import errno, socket, sys, time
 wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
 wire.bind((sys.argv[1], 0))
 count, gap_s = int(sys.argv[2]), float(sys.argv[3])
-frame = b"\\xff" * 6 + b"\\x02" * 6 + b"\\x88\\xb5" + bytes(46)
+plain = b"\\xff" * 6 + b"\\x02" * 6 + b"\\x88\\xb5" + bytes(46)
+# IPv4 and UDP, so that the queue is chosen by the flow; ports 1000 and on.
+head = b"\\xff" * 6 + b"\\x02" * 6 + bytes.fromhex("0800450000200000000040116ad90a0000010a000002")
+flows = [head + (1000 + port).to_bytes(2, "big") + bytes.fromhex("0007000c0000") + bytes(22) for port in range(32)]
+frames = flows if len(sys.argv) > 4 else [plain]
 begin = time.monotonic()
 for number in range(count):
     while time.monotonic() < begin + number * gap_s:
         pass
-    wire.send(frame)
+    while True:
+        try:
+            wire.send(frames[number % len(frames)])
+            break
+        except OSError as problem:
+            if problem.errno != errno.ENOBUFS:  # the ring is full: its thread waits for a core
+                raise
 """
 HOLD = """
 import sys, time
@@ -53,13 +72,27 @@ with Deferral(sys.argv[1], "in", one, limit_s=20.0) as deferral:
 @pytest.fixture
 def wire() -> Iterator[str]:
     """A namespace with an interface ``in`` whose NAPI instance a kernel thread polls; its peer is ``out``."""
+    with veth(queues=1) as name:
+        yield name
+
+
+@pytest.fixture
+def two_queues() -> Iterator[str]:
+    """The same with two receive queues, and a thread each."""
+    with veth(queues=2) as name:
+        yield name
+
+
+@contextmanager
+def veth(queues: int) -> Iterator[str]:
     name = f"rcw{os.getpid()}"
     run_command(["ip", "netns", "add", name])
     try:
         # No packets but the test's own: IPv6 sends some as soon as an interface is up.
         run_command(netns.command_inside(name, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1"), check=False)
         run_command(netns.command_inside(name, "sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1"), check=False)
-        run_command(["ip", "-n", name, "link", "add", "in", "type", "veth", "peer", "name", "out"])
+        both = ["numrxqueues", str(queues), "numtxqueues", str(queues)]
+        run_command(["ip", "-n", name, "link", "add", "in", *both, "type", "veth", "peer", "name", "out", *both])
         # GRO gives a veth interface a NAPI instance, which frames pass only from a peer that does not segment itself.
         run_command(netns.command_inside(name, "ethtool", "-K", "in", "gro", "on"))
         run_command(netns.command_inside(name, "ethtool", "-K", "out", "tso", "off", "gso", "off"))
@@ -76,8 +109,8 @@ def settings(name: str) -> tuple[int, int]:
     return one.settings
 
 
-def send(name: str, count: int, gap_s: float) -> subprocess.Popen[bytes]:
-    command = netns.command_inside(name, sys.executable, "-c", SEND, "out", str(count), str(gap_s))
+def send(name: str, count: int, gap_s: float, *more: str) -> subprocess.Popen[bytes]:
+    command = netns.command_inside(name, sys.executable, "-c", SEND, "out", str(count), str(gap_s), *more)
     return subprocess.Popen(command)
 
 
@@ -122,6 +155,31 @@ def test_a_look_counts_every_packet_that_came_in(wire: str) -> None:
     assert 1.0 <= seen.packets_per_poll <= 64.0
     assert seen.instances[0].thread_pid is not None
     assert settings(wire) == (0, 0)
+
+
+def test_queues_are_told_apart_and_add_up(two_queues: str, tmp_path: Path) -> None:
+    queues = instances(two_queues, "in")
+    assert len({queue.thread_pid for queue in queues}) == len(queues) == 2
+    recordings: list[LookRecord] = []
+    sender = send(two_queues, 20_000, 200e-6, "flows")
+    try:
+        seen = watch("in", netns=two_queues, duration_s=0.5, probe=True, on_recording=recordings.append)
+    finally:
+        sender.kill()
+        sender.wait()
+    assert len(seen.cores) == 2
+    assert sum(core.rate_pps for core in seen.cores) == pytest.approx(seen.rate_pps)
+    assert {napi_id for core in seen.cores for napi_id in core.napi_ids} == {queue.id for queue in queues}
+    assert seen.cores[0].rate_pps >= seen.cores[1].rate_pps > 0.0
+    # Queues are probed one after the other, those of cores that may limit; all settings are as before.
+    probed = [step.napi_id for step in seen.steps]
+    assert probed == sorted(probed, key=probed.index)
+    assert probed[0] == seen.cores[0].napi_ids[0]
+    assert [queue.settings for queue in instances(two_queues, "in")] == [(0, 0), (0, 0)]
+    # What was recorded answers the same.
+    path = tmp_path / "look.json"
+    write_recording(recordings[0], path)
+    assert answered(read_recording(path)).to_json() == seen.to_json()
 
 
 def test_a_probe_says_how_long_packets_wait_and_puts_the_settings_back(wire: str) -> None:
@@ -195,7 +253,7 @@ def test_the_command_says_what_is_not_known_and_leaves_no_trace(wire: str, capsy
     answer = json.loads(capsys.readouterr().out)
     assert answer["saturation"]["pps"] is None
     assert answer["headroom_ratio"] is None
-    assert "10 are needed" in answer["saturation"]["reason"]
+    assert "no packet came in" in answer["saturation"]["reason"]
     assert run(["watch", "in", "--netns", wire, "--for", "200ms"]) == 0
     assert "not known" in capsys.readouterr().out
 
