@@ -5,6 +5,7 @@ from routecast.lab.watch._deferral import Deferral, NapiInstance, instances, res
 from routecast.lab.watch._looking import Look
 from routecast.lab.watch._recording import LookRecord, read_recording, write_recording
 from routecast.lab.watch._saturation import FullPolls, Saturation, saturation
+from routecast.lab.watch._saved import points_of, points_table, router_text
 from routecast.lab.watch._watcher import ProbeStep, Watched, answered, watch
 
 __all__ = [
@@ -19,8 +20,11 @@ __all__ = [
     "Watched",
     "answered",
     "instances",
+    "points_of",
+    "points_table",
     "read_recording",
     "restore",
+    "router_text",
     "saturation",
     "watch",
     "write_recording",

@@ -9,24 +9,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import stdev
 from typing import Final, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from routecast.lab.watch._looking import Look, Part, Poller, Records
 from routecast.lab.watch._saturation import FULL_PACKETS, NORMAL_95, WIDEST, FullPolls, Saturation, saturation, too_wide
 
-__all__ = ["Core", "cores_of", "of_interface", "polls_seen"]
+__all__ = ["BatchCurve", "Core", "PollTimes", "cores_of", "of_interface", "polls_seen"]
 
 _CALLS_OF_A_FULL_POLL: Final = 3.0
 _BORROWED_SPREAD: Final = 0.05
 """Spread of ln(cycle) between cores of one interface: assumed, not measured."""
 _FEWEST_CHUNKS: Final = 4
 _DRAWS: Final = 4000
+_FEWEST_SHORT: Final = 100
 _BUSY_ENOUGH: Final = 0.05
 """A core with less than this share of the packets of the fullest one is not asked for its own polls."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PollTimes:
+    """First and later polls of an episode by their packets, 0 to 64: how many, and their time, s, each shape (65,)."""
+
+    first: NDArray[np.float64] = field(repr=False)
+    first_s: NDArray[np.float64] = field(repr=False)
+    later: NDArray[np.float64] = field(repr=False)
+    later_s: NDArray[np.float64] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchCurve:
+    """What a poll costs, s: ``per_batch_s`` and ``per_packet_s``, and ``waking_s`` more if it is the first after waking."""
+
+    per_packet_s: float
+    per_batch_s: float
+    waking_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +69,38 @@ class Core:
     share_ratio: float
     spread: float
     saturation: Saturation
+    polls: PollTimes
 
     @property
     def by_busy_share_pps(self) -> float:
         """What the busy share alone would say, which is too little at low loads; for comparison."""
         return self.rate_pps / self.busy_ratio if self.busy_ratio else math.nan
+
+    def curve(self, cycle_s: float) -> BatchCurve | None:
+        """Return the costs of a poll: a line that is ``cycle_s`` for 64 packets, and the best for fewer.
+
+        None where fewer than :data:`_FEWEST_SHORT` polls with a packet were short.
+        """
+        packets = np.arange(FULL_PACKETS + 1.0)
+        counted, spent_s = self.polls.later.copy(), self.polls.later_s
+        counted[[0, FULL_PACKETS]] = 0.0
+        below = FULL_PACKETS - packets
+        if counted.sum() < _FEWEST_SHORT:
+            # No poll followed another: those after waking are all that tell.
+            counted, spent_s = self.polls.first.copy(), self.polls.first_s
+            counted[[0, FULL_PACKETS]] = 0.0
+        if counted.sum() < _FEWEST_SHORT:
+            return None
+        per_packet_s = float(
+            (below * (counted * cycle_s - spent_s * (counted > 0.0))).sum() / (counted * below**2).sum()
+        )
+        per_packet_s = min(max(per_packet_s, 0.0), cycle_s / FULL_PACKETS)
+        per_batch_s = cycle_s - FULL_PACKETS * per_packet_s
+        waking_s = 0.0
+        if self.polls.first.sum() > 0.0:
+            lines_s = (self.polls.first * (per_batch_s + packets * per_packet_s)).sum()
+            waking_s = max(float((self.polls.first_s.sum() - lines_s) / self.polls.first.sum()), 0.0)
+        return BatchCurve(per_packet_s=per_packet_s, per_batch_s=per_batch_s, waking_s=waking_s)
 
 
 def cores_of(
@@ -97,6 +145,7 @@ def _core(name: str, parts: Sequence[Part], look: Look, gathered: Mapping[Poller
     if not threads or not run_s > 0.0:
         run_s, waited_s = busy_ns * 1e-9, paused_ns * 1e-9
     share_ratio = run_s / (run_s + waited_s) if run_s > 0.0 else 1.0
+    all_polls = sum(int(part.counts["polls"]) for part in look.parts)
     full, source = _most(polls_seen(look.records_of(poller) for poller in pollers), gathered, pollers)
     return Core(
         name=name,
@@ -117,6 +166,21 @@ def _core(name: str, parts: Sequence[Part], look: Look, gathered: Mapping[Poller
             share_spread=-0.5 * math.log(share_ratio),
             source=source,
         ),
+        polls=_poll_times(parts, own_s * look.own_runs / max(all_polls, 1)),
+    )
+
+
+def _poll_times(parts: Sequence[Part], own_s: float) -> PollTimes:
+    """Return the polls of parts, of whose times ``own_s`` a poll is the watch's own."""
+    first, first_ns, later, later_ns = (
+        np.sum([part.counts[key] for part in parts], axis=0, dtype=float)
+        for key in ("first_polls", "first_ns", "later_polls", "later_ns")
+    )
+    return PollTimes(
+        first=first,
+        first_s=np.maximum(first_ns * 1e-9 - own_s * first, 0.0),
+        later=later,
+        later_s=np.maximum(later_ns * 1e-9 - own_s * later, 0.0),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import platform
 import zlib
 from dataclasses import dataclass
@@ -36,7 +37,8 @@ class ProbeLook:
 class LookRecord:
     """All that an answer is made of: the look, then the steps of a probe, if there was one.
 
-    ``lost``: frames lost meanwhile, by place; ``notes``: what was done or left; ``kernel``: its release.
+    ``lost``: frames lost meanwhile, by place; ``frame_bytes``: mean of those received, with their checksum, NaN without
+    any; ``ring_frames``: of a receive ring; ``notes``: what was done or left; ``kernel``: its release.
     """
 
     interface: str
@@ -45,6 +47,8 @@ class LookRecord:
     look: Look
     probe: tuple[ProbeLook, ...]
     lost: dict[str, int]
+    frame_bytes: float
+    ring_frames: int
     is_restored: bool
     notes: tuple[str, ...]
     kernel: str = platform.release()
@@ -67,6 +71,8 @@ def write_recording(recording: LookRecord, path: Path) -> None:
             {"napi_id": step.napi_id, "wait_s": step.wait_s, "look": _plain(step.look)} for step in recording.probe
         ],
         "lost": recording.lost,
+        "frame_bytes": recording.frame_bytes if math.isfinite(recording.frame_bytes) else None,
+        "ring_frames": recording.ring_frames,
         "is_restored": recording.is_restored,
         "notes": list(recording.notes),
     }
@@ -105,6 +111,8 @@ def read_recording(path: Path) -> LookRecord:
                 for step in document["probe"]
             ),
             lost={str(place): int(count) for place, count in document["lost"].items()},
+            frame_bytes=math.nan if document["frame_bytes"] is None else float(document["frame_bytes"]),
+            ring_frames=int(document["ring_frames"]),
             is_restored=bool(document["is_restored"]),
             notes=tuple(document["notes"]),
             kernel=document["kernel"],

@@ -28,6 +28,8 @@ PROBE_S: Final = 1.0
 """Longest time of a probe of one receive queue."""
 DEFAULT_RING: Final = 256
 """Frames of a receive ring whose size is not known: that of a veth interface."""
+CHECKSUM_BYTES: Final = 4
+"""Octets of a frame that no driver's counter of octets has."""
 _STEP_S: Final = 0.12
 _LEAST_LEFT_S: Final = 0.06
 _WANTED_THIRD: Final = 150
@@ -52,8 +54,9 @@ class ProbeStep:
 class Watched:
     """What a look at an interface came to.
 
-    ``cores``: those that poll it, the fullest first; ``limits``: the name of that which is full first; ``lost``: frames
-    lost during the look, by place; ``steps``: of the probe, if there was one; ``is_restored``: whether the settings are
+    ``cores``: those that poll it, the fullest first; ``limits``: the name of that which is full first;
+    ``frame_bytes``: mean of the frames received, with their checksum, NaN without any; ``ring_frames``: of a receive
+    ring; ``lost``: frames lost during the look, by place; ``steps``: of the probe, if there was one; ``is_restored``: whether the settings are
     as before; ``own_ratio``: share of the busy time that the watch's own programs took.
     """
 
@@ -67,6 +70,8 @@ class Watched:
     full_polls: int
     share_ratio: float
     own_ratio: float
+    frame_bytes: float
+    ring_frames: int
     lost: dict[str, int]
     saturation: Saturation
     cores: tuple[Core, ...] = ()
@@ -150,11 +155,13 @@ def watch(
     )
     steps: tuple[ProbeLook, ...] = ()
     is_restored = True
+    ring = ring_frames or _ring_of(netns, interface)
     try:
-        before = _lost(netns, interface)
+        before, received = _lost(netns, interface), _received(netns, interface)
         look = counting.look(duration_s, on_progress)
+        frames, octets = (end - begin for end, begin in zip(_received(netns, interface), received, strict=True))
         if probe:
-            room = _RING_SHARE * (ring_frames or _ring_of(netns, interface))
+            room = _RING_SHARE * ring
             probed, slowest_pps = _to_probe(queues, look)
             if not probed:
                 notes.append(f"not probed: only {look.rate_pps:.3g} packets/s come in")
@@ -174,6 +181,8 @@ def watch(
         look=look,
         probe=steps,
         lost={place: count for place, count in lost.items() if count},
+        frame_bytes=octets / frames + CHECKSUM_BYTES if frames > 0 else math.nan,
+        ring_frames=ring,
         is_restored=is_restored,
         notes=tuple(notes),
     )
@@ -212,6 +221,8 @@ def answered(recording: LookRecord) -> Watched:
         full_polls=sum(core.full_polls for core in cores),
         share_ratio=limiting.share_ratio if limiting is not None else math.nan,
         own_ratio=look.own_ns * 1e-9 / (busy_ratio * look.duration_s) if busy_ratio else 0.0,
+        frame_bytes=recording.frame_bytes,
+        ring_frames=recording.ring_frames,
         lost=recording.lost,
         saturation=answer,
         cores=cores,
@@ -308,6 +319,16 @@ def _ring_of(netns: str | None, interface: str) -> int:
         if numbers and numbers[-1].isdigit() and int(numbers[-1]) > 0:
             return int(numbers[-1])
     return DEFAULT_RING
+
+
+def _received(netns: str | None, interface: str) -> tuple[int, int]:
+    """Return frames and octets that came in so far; drivers count these without the checksum."""
+    for line in inside(netns, lambda: Path("/proc/thread-self/net/dev").read_text(encoding="utf-8")).splitlines():
+        name, _, numbers = line.partition(":")
+        if name.strip() == interface:
+            octets, frames = numbers.split()[:2]
+            return int(frames), int(octets)
+    return 0, 0
 
 
 def _lost(netns: str | None, interface: str) -> dict[str, int]:

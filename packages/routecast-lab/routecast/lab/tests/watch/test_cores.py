@@ -67,6 +67,8 @@ def recorded(
         look=look,
         probe=(),
         lost={},
+        frame_bytes=64.0,
+        ring_frames=256,
         is_restored=True,
         notes=(),
     )
