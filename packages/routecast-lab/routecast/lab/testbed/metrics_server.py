@@ -106,11 +106,11 @@ class MetricsServer:
             def log_message(self, *_: object) -> None:
                 """Log nothing."""
 
-        class Server(http.server.ThreadingHTTPServer):
+        class OfFamily(http.server.ThreadingHTTPServer):
             address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
 
         try:
-            self._server = Server((address, port), Handler)
+            self._server = OfFamily((address, port), Handler)
         except OSError as problem:
             raise EnvironmentProblem(f"port {port} of {address}: {problem.strerror}") from problem
         self._server.daemon_threads = True
