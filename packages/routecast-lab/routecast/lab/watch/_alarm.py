@@ -84,7 +84,8 @@ class Alarm:
             return Verdict(state=state, text=f"{self.name} is {format_ratio(loss_at_peak.ratio)}")
         if self.name == "loss":
             lost = sum(watched.lost.values())
-            return Verdict(state="fires" if lost > self.bound else "fine", text=f"{lost} frames lost during the look")
+            frames = f"{lost} frame{'' if lost == 1 else 's'}"
+            return Verdict(state="fires" if lost > self.bound else "fine", text=f"{frames} lost during the look")
         saturation = remembered if watched.saturation.reason else watched.saturation
         if saturation.reason:
             return Verdict(state="not known", text=watched.saturation.reason or saturation.reason)

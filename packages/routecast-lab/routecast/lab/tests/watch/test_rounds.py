@@ -174,7 +174,7 @@ def test_an_alarm_that_fires_at_the_end_leaves_with_one(commanded: Command, caps
     arguments = ("--every", "1 ms", "--count", "2", "--alarm", "loss > 0")
     assert commanded([look(), look(lost={"fifo": 1})], *arguments) == 1
     out, err = capsys.readouterr()
-    assert "alarm starts: loss > 0: 1 frames lost" in out
+    assert "alarm starts: loss > 0: 1 frame lost" in out
     assert "alarm: loss > 0" in err
     assert commanded([look(lost={"fifo": 1}), look()], *arguments) == 0
     assert "alarm ends: loss > 0" in capsys.readouterr().out
@@ -184,7 +184,7 @@ def test_a_single_look_says_what_it_knows_of_alarms(commanded: Command, capsys: 
     arguments = ("--alarm", "loss > 0", "--alarm", "headroom < 20 %", "--growth", "30 %/year")
     assert commanded([look(lost={"fifo": 1})], *arguments) == 1
     printed = capsys.readouterr().out
-    assert "alarm        loss > 0 fires: 1 frames lost during the look" in printed
+    assert "alarm        loss > 0 fires: 1 frame lost during the look" in printed
     assert "alarm        headroom < 20 % is not known: 3 full polls" in printed
     assert "full on      not known: 0 of the 96 quarter hours" in printed
     assert commanded([look()], "--alarm", "loss > 0") == 0
