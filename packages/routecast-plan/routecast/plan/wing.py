@@ -27,6 +27,7 @@ WING = Wing(
     },
     builders={"network_processor": "network_processor.reading:NetworkProcessorRouter"},
     studies={"cluster": "cluster.study:ClusterStudy"},
+    parts={"a traffic series": "series.reading:read_series"},
     questions={"Which machines, which cores, where?": "plan"},
     examples={
         "day": 'examples/green.router.toml --profile geant --step "1 h" --peak "4 Mpps" --each "20 ms"',

@@ -227,7 +227,11 @@ def share_bar(description: str) -> Iterator[ShareProgress]:
         yield lambda share: report(round(100.0 * share), 100, "")
 
 
-_OUTPUT_KINDS = {".svg": "a figure is an SVG file", ".html": "a page is an HTML file"}
+_OUTPUT_KINDS = {
+    ".svg": "a figure is an SVG file",
+    ".html": "a page is an HTML file",
+    ".json": "what is kept is a JSON file",
+}
 
 
 def check_figure_file(path: Path | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import socket
 import threading
 from collections.abc import Callable
 
@@ -12,6 +13,9 @@ from routecast.quantity import format_duration, format_pps, format_ratio
 from routecast.quantity.schema import value
 
 __all__ = ["MetricsServer", "RunningMeasurement", "SliceRates"]
+
+_MAX_SILENCE_S = 10.0
+"""A reader that sends nothing for so long is left."""
 
 
 @value
@@ -78,15 +82,18 @@ class RunningMeasurement:
 
 
 class MetricsServer:
-    """Serves ``/metrics`` on 127.0.0.1 until it is closed.
+    """Serves ``/metrics`` on an address until it is closed.
 
-    ``port`` 0 takes any free port; ``text`` returns the current page. Raises EnvironmentProblem: the port is in use.
+    ``port`` 0 takes any free port; ``text`` returns the current page. Raises EnvironmentProblem: the port is in use, or
+    the address is none of this machine.
     """
 
-    def __init__(self, port: int, text: Callable[[], str]) -> None:
+    def __init__(self, port: int, text: Callable[[], str], *, address: str = "127.0.0.1") -> None:
         class Handler(http.server.BaseHTTPRequestHandler):
+            timeout = _MAX_SILENCE_S
+
             def do_GET(self) -> None:
-                if self.path != "/metrics":
+                if self.path.partition("?")[0] != "/metrics":
                     self.send_error(404)
                     return
                 body = text().encode()
@@ -99,10 +106,13 @@ class MetricsServer:
             def log_message(self, *_: object) -> None:
                 """Log nothing."""
 
+        class OfFamily(http.server.ThreadingHTTPServer):
+            address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
+
         try:
-            self._server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+            self._server = OfFamily((address, port), Handler)
         except OSError as problem:
-            raise EnvironmentProblem(f"port {port} of 127.0.0.1: {problem.strerror}") from problem
+            raise EnvironmentProblem(f"port {port} of {address}: {problem.strerror}") from problem
         self._server.daemon_threads = True
         self.port = int(self._server.server_address[1])
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()

@@ -14,7 +14,6 @@ from statistics import stdev
 from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from routecast.lab.watch._looking import Look, Part, Poller, Records
 from routecast.lab.watch._saturation import FULL_PACKETS, NORMAL_95, WIDEST, FullPolls, Saturation, saturation, too_wide
@@ -33,17 +32,17 @@ _BUSY_ENOUGH: Final = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollTimes:
-    """First and later polls of an episode by their packets, 0 to 64: how many, and their time, s, each shape (65,)."""
+    """First and later polls of an episode by their packets, 0 to 64: how many, and their time, s, 65 numbers each."""
 
-    first: NDArray[np.float64] = field(repr=False)
-    first_s: NDArray[np.float64] = field(repr=False)
-    later: NDArray[np.float64] = field(repr=False)
-    later_s: NDArray[np.float64] = field(repr=False)
+    first: tuple[float, ...] = field(repr=False)
+    first_s: tuple[float, ...] = field(repr=False)
+    later: tuple[float, ...] = field(repr=False)
+    later_s: tuple[float, ...] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchCurve:
-    """What a poll costs, s: ``per_batch_s`` and ``per_packet_s``, and ``waking_s`` more if it is the first after waking."""
+    """What a poll costs, s: ``per_batch_s``, ``per_packet_s``, and ``waking_s`` more if it is first after waking."""
 
     per_packet_s: float
     per_batch_s: float
@@ -82,12 +81,12 @@ class Core:
         None where fewer than :data:`_FEWEST_SHORT` polls with a packet were short.
         """
         packets = np.arange(FULL_PACKETS + 1.0)
-        counted, spent_s = self.polls.later.copy(), self.polls.later_s
+        counted, spent_s = np.array(self.polls.later), np.array(self.polls.later_s)
         counted[[0, FULL_PACKETS]] = 0.0
         below = FULL_PACKETS - packets
         if counted.sum() < _FEWEST_SHORT:
             # No poll followed another: those after waking are all that tell.
-            counted, spent_s = self.polls.first.copy(), self.polls.first_s
+            counted, spent_s = np.array(self.polls.first), np.array(self.polls.first_s)
             counted[[0, FULL_PACKETS]] = 0.0
         if counted.sum() < _FEWEST_SHORT:
             return None
@@ -97,9 +96,10 @@ class Core:
         per_packet_s = min(max(per_packet_s, 0.0), cycle_s / FULL_PACKETS)
         per_batch_s = cycle_s - FULL_PACKETS * per_packet_s
         waking_s = 0.0
-        if self.polls.first.sum() > 0.0:
-            lines_s = (self.polls.first * (per_batch_s + packets * per_packet_s)).sum()
-            waking_s = max(float((self.polls.first_s.sum() - lines_s) / self.polls.first.sum()), 0.0)
+        woken = np.array(self.polls.first)
+        if woken.sum() > 0.0:
+            lines_s = (woken * (per_batch_s + packets * per_packet_s)).sum()
+            waking_s = max(float((sum(self.polls.first_s) - lines_s) / woken.sum()), 0.0)
         return BatchCurve(per_packet_s=per_packet_s, per_batch_s=per_batch_s, waking_s=waking_s)
 
 
@@ -177,10 +177,10 @@ def _poll_times(parts: Sequence[Part], own_s: float) -> PollTimes:
         for key in ("first_polls", "first_ns", "later_polls", "later_ns")
     )
     return PollTimes(
-        first=first,
-        first_s=np.maximum(first_ns * 1e-9 - own_s * first, 0.0),
-        later=later,
-        later_s=np.maximum(later_ns * 1e-9 - own_s * later, 0.0),
+        first=tuple(first.tolist()),
+        first_s=tuple(np.maximum(first_ns * 1e-9 - own_s * first, 0.0).tolist()),
+        later=tuple(later.tolist()),
+        later_s=tuple(np.maximum(later_ns * 1e-9 - own_s * later, 0.0).tolist()),
     )
 
 

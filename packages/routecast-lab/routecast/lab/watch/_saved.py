@@ -90,9 +90,9 @@ def _head(watched: Watched, today: date) -> Iterator[str]:
     yield f"# {format_pps(watched.rate_pps)}, busy {format_ratio(watched.busy_ratio)} of a core."
     low, high = (format_pps(pps) for pps in saturation.interval_pps)
     yield f"# Saturates at {format_pps(saturation.pps)} (95 %: {low} to {high}), by {saturation.polls} full polls."
-    yield "# Costs are a straight line over the packets of a poll: exact for full polls, the best for short ones; the first"
-    yield "# poll after waking costs the interrupt more. Frames are of the mean size of the look, arrivals are assumed to be"
-    yield "# Poisson, no link limits. Shares of the cores other than equal ones, and other sizes, are not in this file."
+    yield "# Costs are a straight line over the packets of a poll: exact for full polls, the best for short ones; the"
+    yield "# first poll after waking costs the interrupt more. Frames are of the mean size of the look, arrivals are"
+    yield "# assumed to be Poisson, no link limits. Other sizes, and unequal shares of the cores, are not in this file."
     if saturation.share_ratio < 0.98:
         share = format_ratio(saturation.share_ratio)
         yield f"# Its cores were to be had for {share} of the time that they were wanted; this file has all of them."

@@ -54,10 +54,10 @@ class ProbeStep:
 class Watched:
     """What a look at an interface came to.
 
-    ``cores``: those that poll it, the fullest first; ``limits``: the name of that which is full first;
-    ``frame_bytes``: mean of the frames received, with their checksum, NaN without any; ``ring_frames``: of a receive
-    ring; ``lost``: frames lost during the look, by place; ``steps``: of the probe, if there was one; ``is_restored``: whether the settings are
-    as before; ``own_ratio``: share of the busy time that the watch's own programs took.
+    ``cores``: those that poll it, the fullest first; ``limits``: the name of that which is full first; ``frame_bytes``:
+    mean of the frames received, with their checksum, NaN without any; ``ring_frames``: of a receive ring; ``lost``:
+    frames lost during the look, by place; ``steps``: of the probe, if there was one; ``is_restored``: whether the
+    settings are as before; ``own_ratio``: share of the busy time that the watch's own programs took.
     """
 
     interface: str
