@@ -1,7 +1,7 @@
 """Looks at a router in service beside overload trials of it, on network namespaces: error, coverage, frames lost.
 
-Before and after each look the router is overloaded; the truth is the mean of both, and how much they differ is the
-floor. Beside the watch: what the busy share alone would say. As root, on two cores that nobody else uses. ::
+Before and after each look the router is overloaded, three times; the truth is the mean of the two medians, and how
+much they differ is the floor. Beside the watch: what the busy share alone would say. As root, on two cores that nobody else uses. ::
 
     PYTHONPATH=packages/routecast python benches/watch.py [--device linux] [--looks 24] [--json]
 """
@@ -24,18 +24,51 @@ from routecast.lab.testbed import Measure, make_bed
 from routecast.load import Arrivals, FlowSet, FrameMix, OfferedLoad
 
 LOADS = (0.05, 0.1, 0.2, 0.4)
-OVERLOAD_S, LOOK_S, AROUND_S = 0.4, 0.4, 0.4
+OVERLOAD_S, LOOK_S, AROUND_S = 0.3, 0.4, 0.4
 WATCH_PRIORITY = 45
 SENDING_S = LOOK_S + 1.0 + 2 * AROUND_S + 1.5
 
 
-def look(interface: str, netns: str, cpu: int) -> dict[str, Any]:
-    """Look beside the generator, ahead of it: what runs on the router's core in between makes its polls colder."""
-    here = ["taskset", "-c", str(cpu), "chrt", "-f", str(WATCH_PRIORITY), sys.executable, "-m", "routecast", "watch"]
-    command = [*here, interface, "--netns", netns, "--for", f"{LOOK_S * 1e3:g}ms", "--probe", "--yes", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
+LOOKER = """
+import json, sys
+from routecast.lab.watch import watch
+interface, netns, duration_s = sys.argv[1], sys.argv[2], float(sys.argv[3])
+print("ready", flush=True)
+for line in sys.stdin:
+    print(json.dumps(watch(interface, netns=netns, duration_s=duration_s, probe=True).to_json()), flush=True)
+"""
+
+
+class Looker:
+    """A process that looks when it is told to, beside the generator and ahead of it.
+
+    What runs on the router's core in between makes its polls colder, and a program that starts there or here keeps the
+    generator from sending, which then sends what is late at once: so it has started before, and sleeps.
+    """
+
+    def __init__(self, interface: str, netns: str, cpu: int) -> None:
+        here = ["taskset", "-c", str(cpu), "chrt", "-f", str(WATCH_PRIORITY), sys.executable, "-c", LOOKER]
+        command = [*here, interface, netns, str(LOOK_S)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._line()
+
+    def look(self) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        print("look", file=self._process.stdin, flush=True)
+        document: dict[str, Any] = json.loads(self._line())
+        return document
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError("the process that looks has ended")
+        return line
 
 
 def main() -> None:
@@ -45,6 +78,7 @@ def main() -> None:
     parser.add_argument(
         "--back-end", default="af_packet", help="of the tester (af_packet: frames are those of the stack)"
     )
+    parser.add_argument("--seed", type=int, default=5, help="of the order of the looks")
     parser.add_argument("--json", action="store_true", help="print a line of JSON for each look")
     chosen = parser.parse_args()
     rows = []
@@ -57,9 +91,10 @@ def main() -> None:
             return measure.trial(load, duration_s)
 
         def overload() -> float:
-            return trial(3e6, OVERLOAD_S, Arrivals()).forwarded_pps
+            return median(trial(3e6, OVERLOAD_S, Arrivals()).forwarded_pps for _ in range(3))
 
-        order = random.Random(5)
+        looker = Looker(port.interface, bed.site.netns or "", bed.placement.tester)
+        order = random.Random(chosen.seed)
         overload()
         before = overload()
         cells = [(load, kind) for load in LOADS for kind in ("poisson", "cbr")]
@@ -77,7 +112,7 @@ def main() -> None:
             sending = threading.Thread(target=send)
             sending.start()
             time.sleep(AROUND_S)
-            seen = look(port.interface, bed.site.netns or "", bed.placement.tester)
+            seen = looker.look()
             sending.join()
             after = overload()
             truth = 0.5 * (before + after)
@@ -98,12 +133,13 @@ def main() -> None:
             else:
                 pps, low, high = (saturation[name] or math.nan for name in ("pps", "low_pps", "high_pps"))
                 print(
-                    f"{load:4.0%} {kind:8} truth {truth / 1e3:6.0f} kpps (floor {rows[-1]['floor']:5.1%})  watch "
+                    f"{load:4.0%} ({seen['rate_pps'] / truth:4.0%}) {kind:8} truth {truth / 1e3:6.0f} kpps (floor {rows[-1]['floor']:5.1%})  watch "
                     f"{pps / 1e3:6.0f} [{low / 1e3:.0f}, {high / 1e3:.0f}] {pps / truth - 1.0:+6.1%}  busy share "
                     f"{seen['by_busy_share_pps'] / truth - 1.0:+6.1%}  {saturation['source']} {saturation['polls']}; "
                     f"share {saturation['share_ratio'] or math.nan:.2f}; lost {rows[-1]['lost']}",
                     flush=True,
                 )
+        looker.close()
     known = [row for row in rows if row["saturation"]["pps"]]
     errors = sorted(
         abs(row["saturation"]["pps"] / row["truth_pps"] - 1.0) if row["saturation"]["pps"] else 1.0 for row in rows

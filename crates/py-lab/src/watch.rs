@@ -23,8 +23,8 @@ impl PollWatch {
 #[pymethods]
 impl PollWatch {
     #[new]
-    fn new(py: Python<'_>, interface_index: u32, namespace_inode: u32) -> PyResult<Self> {
-        let watch = py.detach(|| Watch::new(interface_index, namespace_inode));
+    fn new(py: Python<'_>, interface_index: u32, namespace_inode: u32, threads_alone: bool) -> PyResult<Self> {
+        let watch = py.detach(|| Watch::new(interface_index, namespace_inode, threads_alone));
         watch.map(|watch| Self { inner: Mutex::new(Some(watch)) }).map_err(|error| convert(&error))
     }
 

@@ -150,24 +150,31 @@ impl std::fmt::Debug for Watch {
 impl Watch {
     /// Watches an interface of a network namespace, by its number and the namespace's inode; 0 for the backlog.
     ///
+    /// Where threads poll all of it (`threads_alone`), what runs at each softirq of the machine is left out.
+    ///
     /// # Errors
     ///
     /// A right is missing, the kernel has no type information (BTF), or it refuses.
-    pub fn new(interface_index: u32, namespace_inode: u32) -> Result<Self> {
+    pub fn new(interface_index: u32, namespace_inode: u32, threads_alone: bool) -> Result<Self> {
         let failed = |what: &str, error: &(dyn std::error::Error + 'static)| bpf_error(what.to_owned(), error);
         let types = Btf::from_sys_fs().map_err(|error| {
             failed("reading the kernel's types (/sys/kernel/btf/vmlinux, CONFIG_DEBUG_INFO_BTF)", &error)
         })?;
+        let threads_alone_word = u32::from(threads_alone);
         let mut ebpf = programs::load("watch", &[], |loader| {
             loader.override_global("interface_index", &interface_index, true).override_global(
                 "namespace_inode",
                 &namespace_inode,
                 true,
             );
+            loader.override_global("threads_alone", &threads_alone_word, true);
         })?;
         let stats =
             aya::sys::enable_stats(Stats::RunTime).map_err(|error| failed("timing the eBPF programs", &error))?;
         for (name, tracepoint) in PROGRAMS {
+            if threads_alone && tracepoint.starts_with("softirq") {
+                continue;
+            }
             let what = format!("attaching the eBPF program `{name}` to `{tracepoint}`");
             let program = ebpf.program_mut(name).ok_or(TesterError::NoPrograms)?;
             let program: &mut BtfTracePoint = program.try_into().map_err(|error| failed(&what, &error))?;
@@ -195,6 +202,9 @@ impl Watch {
         let (mut own_ns, mut own_runs) = (0_u64, 0);
         for (name, _) in PROGRAMS {
             let program = self.ebpf.program(name).ok_or(TesterError::NoPrograms)?;
+            if program.fd().is_err() {
+                continue; // not loaded: left out
+            }
             let info = program.info().map_err(|error| bpf_error("timing the eBPF programs".to_owned(), &error))?;
             own_ns = own_ns.saturating_add(u64::try_from(info.run_time().as_nanos()).unwrap_or(u64::MAX));
             own_runs += info.run_count();

@@ -45,6 +45,8 @@ class PollWatch:
         Its number; 0 for the backlog of the processors.
     namespace_inode : int
         Inode of its network namespace.
+    threads_alone : bool
+        Whether no softirq polls it; what runs at each softirq of the machine is then left out.
 
     Raises
     ------
@@ -52,7 +54,7 @@ class PollWatch:
         A right or the kernel's type information is missing, or the kernel refuses.
     """
 
-    def __new__(cls, interface_index: int, namespace_inode: int) -> Self: ...
+    def __new__(cls, interface_index: int, namespace_inode: int, threads_alone: bool) -> Self: ...
     def polls(self) -> str:
         """Return what was counted so far, as JSON; ``crates/tester/src/watch.rs`` documents each field."""
 

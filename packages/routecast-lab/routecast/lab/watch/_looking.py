@@ -23,7 +23,7 @@ from routecast.lab.watch._saturation import RECORD
 
 __all__ = ["Counting", "Look", "Part", "Poller", "Records", "Thread"]
 
-_DRAIN_S: Final = 0.02
+_DRAIN_S: Final = 0.1
 _CHUNKS: Final = 8
 _HOST_NAMESPACE: Final = Path("/proc/self/ns/net")
 
@@ -95,13 +95,18 @@ class Look:
 
 
 class Counting:
-    """The programs in the kernel, and the numbers of the threads that poll."""
+    """The programs in the kernel, and the numbers of the threads that poll.
 
-    def __init__(self, netns: str | None, interface: str, threads: Sequence[int]) -> None:
+    ``threads_alone``: no softirq polls the interface, so what runs at each of the machine's is left out.
+    """
+
+    def __init__(
+        self, netns: str | None, interface: str, threads: Sequence[int], *, threads_alone: bool = False
+    ) -> None:
         index = inside(netns, lambda: interface_index(interface))
         namespace = _HOST_NAMESPACE if netns is None else FOLDER / netns
         try:
-            self._watch = _lab.PollWatch(index, namespace.stat().st_ino)
+            self._watch = _lab.PollWatch(index, namespace.stat().st_ino, threads_alone)
         except _lab.TesterError as problem:
             raise EnvironmentProblem(f"polls cannot be counted: {problem.args[1]}") from problem
         self._threads = threads

@@ -150,9 +150,8 @@ def watch(
         raise QuantityProblem(f"{ring_frames}", f"got a ring of {ring_frames} frames: give 1 or more")
     notes = [f"{left}: put back what a watch that was killed had left" for left in restore()]
     queues = instances(netns, interface)
-    counting = Counting(
-        netns, interface, [instance.thread_pid for instance in queues if instance.thread_pid is not None]
-    )
+    threads = [instance.thread_pid for instance in queues if instance.thread_pid is not None]
+    counting = Counting(netns, interface, threads, threads_alone=len(threads) == len(queues) > 0)
     steps: tuple[ProbeLook, ...] = ()
     is_restored = True
     ring = ring_frames or _ring_of(netns, interface)
