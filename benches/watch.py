@@ -1,7 +1,8 @@
 """Looks at a router in service beside overload trials of it, on network namespaces: error, coverage, frames lost.
 
 Before and after each look the router is overloaded, three times; the truth is the mean of the two medians, and how
-much they differ is the floor. Beside the watch: what the busy share alone would say. As root, on two cores that nobody else uses. ::
+much they differ is the floor. Beside the watch: what the busy share alone would say. As root, on two cores that nobody
+else uses. ::
 
     PYTHONPATH=packages/routecast python benches/watch.py [--device linux] [--looks 24] [--json]
 """
@@ -133,7 +134,8 @@ def main() -> None:
             else:
                 pps, low, high = (saturation[name] or math.nan for name in ("pps", "low_pps", "high_pps"))
                 print(
-                    f"{load:4.0%} ({seen['rate_pps'] / truth:4.0%}) {kind:8} truth {truth / 1e3:6.0f} kpps (floor {rows[-1]['floor']:5.1%})  watch "
+                    f"{load:4.0%} ({seen['rate_pps'] / truth:4.0%}) {kind:8} truth {truth / 1e3:6.0f} kpps "
+                    f"(floor {rows[-1]['floor']:5.1%})  watch "
                     f"{pps / 1e3:6.0f} [{low / 1e3:.0f}, {high / 1e3:.0f}] {pps / truth - 1.0:+6.1%}  busy share "
                     f"{seen['by_busy_share_pps'] / truth - 1.0:+6.1%}  {saturation['source']} {saturation['polls']}; "
                     f"share {saturation['share_ratio'] or math.nan:.2f}; lost {rows[-1]['lost']}",

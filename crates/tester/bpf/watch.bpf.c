@@ -76,6 +76,18 @@ struct {
 	__type(value, struct sums);
 } totals SEC(".maps");
 
+/* Mirrored by crates/tester/src/watch.rs. */
+struct own {
+	__u64 ns, runs;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct own);
+} own_time SEC(".maps");
+
 /* What the sums of a part begin with: too large for a stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -104,6 +116,19 @@ static __always_inline void begin_sums(__u64 poller, __u32 napi_id)
 
 	if (empty)
 		bpf_map_update_elem(&totals, &part, empty, BPF_NOEXIST);
+}
+
+/* Adds the time since a program began to that of all of them. The kernel's own accounting would time each frame that
+ * any XDP program of the machine sees. */
+static __always_inline void own(__u64 began_ns)
+{
+	__u32 zero = 0;
+	struct own *spent = bpf_map_lookup_elem(&own_time, &zero);
+
+	if (!spent)
+		return;
+	spent->ns += bpf_ktime_get_ns() - began_ns;
+	spent->runs += 1;
 }
 
 static __always_inline __u32 short_ns(__u64 ns)
@@ -171,10 +196,10 @@ static __always_inline int is_napi_thread(void)
 	return name[0] == 'n' && name[1] == 'a' && name[2] == 'p' && name[3] == 'i' && name[4] == '/';
 }
 
-SEC("tp_btf/sched_switch")
-int BPF_PROG(watch_switch, _Bool is_preempted, struct task_struct *before, struct task_struct *after, unsigned int state)
+static __always_inline void on_switch(__u64 now, _Bool is_preempted, struct task_struct *before,
+				      struct task_struct *after, unsigned int state)
 {
-	__u64 now = bpf_ktime_get_ns(), key = before->pid;
+	__u64 key = before->pid;
 	struct executor *executor = key ? bpf_map_lookup_elem(&executors, &key) : 0;
 
 	if (executor && (is_preempted || state == 0)) {
@@ -195,21 +220,28 @@ int BPF_PROG(watch_switch, _Bool is_preempted, struct task_struct *before, struc
 	} else if (executor) {
 		wake(executor, now);
 	}
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(watch_switch, _Bool is_preempted, struct task_struct *before, struct task_struct *after, unsigned int state)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	on_switch(now, is_preempted, before, after, state);
+	own(now);
 	return 0;
 }
 
-SEC("tp_btf/softirq_entry")
-int BPF_PROG(watch_softirq_entry, unsigned int vector)
+static __always_inline void on_softirq_entry(__u64 now)
 {
-	__u64 key = ON_PROCESSOR | bpf_get_smp_processor_id(), now;
+	__u64 key = ON_PROCESSOR | bpf_get_smp_processor_id();
 	struct executor *executor;
 
-	if (vector != NET_RX || is_napi_thread())
-		return 0;
+	if (is_napi_thread())
+		return;
 	executor = bpf_map_lookup_elem(&executors, &key);
 	if (!executor)
-		return 0;
-	now = bpf_ktime_get_ns();
+		return;
 	/* A softirq polls each instance once: after a full poll the run goes on in the next one. */
 	if (executor->place && executor->before >= FULL && executor->asleep_from_ns) {
 		__u64 gap = now - executor->asleep_from_ns;
@@ -225,27 +257,49 @@ int BPF_PROG(watch_softirq_entry, unsigned int vector)
 	} else {
 		wake(executor, now);
 	}
+}
+
+SEC("tp_btf/softirq_entry")
+int BPF_PROG(watch_softirq_entry, unsigned int vector)
+{
+	__u64 now;
+
+	if (vector != NET_RX)
+		return 0;
+	now = bpf_ktime_get_ns();
+	on_softirq_entry(now);
+	own(now);
 	return 0;
 }
 
-SEC("tp_btf/softirq_exit")
-int BPF_PROG(watch_softirq_exit, unsigned int vector)
+static __always_inline void on_softirq_exit(__u64 now)
 {
-	__u64 key = ON_PROCESSOR | bpf_get_smp_processor_id(), now;
+	__u64 key = ON_PROCESSOR | bpf_get_smp_processor_id();
 	struct executor *executor;
 
-	if (vector != NET_RX || is_napi_thread())
-		return 0;
+	if (is_napi_thread())
+		return;
 	executor = bpf_map_lookup_elem(&executors, &key);
 	if (!executor || !executor->is_awake)
-		return 0;
-	now = bpf_ktime_get_ns();
+		return;
 	if (executor->place && executor->before >= FULL) {
 		executor->is_awake = 0;
 		executor->asleep_from_ns = now;
 	} else {
 		sleep(executor, key, now);
 	}
+}
+
+SEC("tp_btf/softirq_exit")
+int BPF_PROG(watch_softirq_exit, unsigned int vector)
+{
+	__u64 now;
+
+	if (vector != NET_RX)
+		return 0;
+	now = bpf_ktime_get_ns();
+	on_softirq_exit(now);
+	own(now);
 	return 0;
 }
 
@@ -263,10 +317,9 @@ static __always_inline int is_watched(struct napi_struct *napi)
 	return net && net->ns.inum == namespace_inode;
 }
 
-SEC("tp_btf/napi_poll")
-int BPF_PROG(watch_poll, struct napi_struct *napi, int work, int budget)
+static __always_inline void on_poll(__u64 now, struct napi_struct *napi, int work, int budget)
 {
-	__u64 now = bpf_ktime_get_ns(), packets = (__u32)work, lasts, key;
+	__u64 packets = (__u32)work, lasts, key;
 	int watched = is_watched(napi);
 	struct executor *executor;
 	struct sums *all;
@@ -280,17 +333,17 @@ int BPF_PROG(watch_poll, struct napi_struct *napi, int work, int budget)
 
 		if (watched)
 			bpf_map_update_elem(&executors, &key, &fresh, BPF_ANY);
-		return 0;
+		return;
 	}
 	if (!executor->is_awake)
-		return 0;
+		return;
 	if (!watched) {
 		all = sums(key, executor->napi_id);
 		if (all) {
 			all->other_polls += 1;
 			all->other_packets += packets;
 		}
-		return 0;
+		return;
 	}
 	napi_id = napi->napi_id;
 	executor->napi_id = napi_id;
@@ -299,7 +352,7 @@ int BPF_PROG(watch_poll, struct napi_struct *napi, int work, int budget)
 		begin_sums(key, napi_id);
 		all = sums(key, napi_id);
 		if (!all)
-			return 0;
+			return;
 	}
 	/* The barrier keeps the compiler from forgetting the bound, which the verifier wants to see. */
 	asm volatile("" : "+r"(packets));
@@ -327,6 +380,15 @@ int BPF_PROG(watch_poll, struct napi_struct *napi, int work, int budget)
 	executor->place += 1;
 	executor->before = packets;
 	executor->packets += (__u32)work;
+}
+
+SEC("tp_btf/napi_poll")
+int BPF_PROG(watch_poll, struct napi_struct *napi, int work, int budget)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	on_poll(now, napi, work, budget);
+	own(now);
 	return 0;
 }
 

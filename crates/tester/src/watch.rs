@@ -1,10 +1,7 @@
 //! What the polls of one interface cost, counted in the kernel by `bpf/watch.bpf.c` while the router serves.
 
-use std::os::fd::OwnedFd;
-
-use aya::maps::{HashMap, MapData, RingBuf};
+use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
 use aya::programs::BtfTracePoint;
-use aya::sys::Stats;
 use aya::{Btf, Ebpf};
 use serde::Serialize;
 
@@ -80,6 +77,18 @@ struct Sums {
 #[expect(unsafe_code, reason = "aya asks for this of what it copies out of a map")]
 unsafe impl aya::Pod for Sums {}
 
+/// Time of the programs, and how often they ran; mirrors `struct own` of `bpf/watch.bpf.c`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct Own {
+    ns: u64,
+    runs: u64,
+}
+
+// SAFETY: it is made of 64-bit integers alone, and there is no padding.
+#[expect(unsafe_code, reason = "aya asks for this of what it copies out of a map")]
+unsafe impl aya::Pod for Own {}
+
 /// What the kernel counted, and what the programs took.
 #[derive(Debug, Clone, Serialize)]
 pub struct Polls {
@@ -134,11 +143,11 @@ impl PollsOfPart {
 
 /// The programs, attached until this is dropped.
 pub struct Watch {
-    ebpf: Ebpf,
+    /// Holds the programs.
+    _ebpf: Ebpf,
+    own: PerCpuArray<MapData, Own>,
     totals: HashMap<MapData, Part, Sums>,
     records: RingBuf<MapData>,
-    /// Lets the kernel time the programs.
-    _stats: OwnedFd,
 }
 
 impl std::fmt::Debug for Watch {
@@ -169,8 +178,6 @@ impl Watch {
             );
             loader.override_global("threads_alone", &threads_alone_word, true);
         })?;
-        let stats =
-            aya::sys::enable_stats(Stats::RunTime).map_err(|error| failed("timing the eBPF programs", &error))?;
         for (name, tracepoint) in PROGRAMS {
             if threads_alone && tracepoint.starts_with("softirq") {
                 continue;
@@ -182,9 +189,11 @@ impl Watch {
             program.attach().map_err(|error| failed(&what, &error))?;
         }
         let mut map = |name: &str| ebpf.take_map(name).ok_or(TesterError::NoPrograms);
+        let own =
+            PerCpuArray::try_from(map("own_time")?).map_err(|error| failed("using the map `own_time`", &error))?;
         let totals = HashMap::try_from(map("totals")?).map_err(|error| failed("using the map `totals`", &error))?;
         let records = RingBuf::try_from(map("records")?).map_err(|error| failed("using the map `records`", &error))?;
-        Ok(Self { ebpf, totals, records, _stats: stats })
+        Ok(Self { _ebpf: ebpf, own, totals, records })
     }
 
     /// What was counted so far.
@@ -199,15 +208,11 @@ impl Watch {
             parts.push(PollsOfPart::of(part, &sums));
         }
         parts.sort_by_key(|part| (part.poller, part.napi_id));
-        let (mut own_ns, mut own_runs) = (0_u64, 0);
-        for (name, _) in PROGRAMS {
-            let program = self.ebpf.program(name).ok_or(TesterError::NoPrograms)?;
-            if program.fd().is_err() {
-                continue; // not loaded: left out
-            }
-            let info = program.info().map_err(|error| bpf_error("timing the eBPF programs".to_owned(), &error))?;
-            own_ns = own_ns.saturating_add(u64::try_from(info.run_time().as_nanos()).unwrap_or(u64::MAX));
-            own_runs += info.run_count();
+        let (mut own_ns, mut own_runs) = (0, 0);
+        let spent = self.own.get(&0, 0).map_err(|error| bpf_error("timing the eBPF programs".to_owned(), &error))?;
+        for of_processor in spent.iter() {
+            own_ns += of_processor.ns;
+            own_runs += of_processor.runs;
         }
         Ok(Polls { parts, own_ns, own_runs })
     }

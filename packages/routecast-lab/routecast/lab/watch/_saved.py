@@ -35,6 +35,7 @@ def points_of(watched: Watched) -> tuple[Point, ...]:
             frame_bytes=float(round(frame_bytes)),
             throughput_pps=saturation.whole_core_pps,
             rate_kind="overload",
+            calibrate=True,
             standard_error_ratio=error_ratio,
         ),
     )

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import tomllib
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,8 @@ import pytest
 
 from routecast.cli.run import run
 from routecast.errors import QuantityProblem
+from routecast.evaluate.point_table import parse_points
+from routecast.evaluate.solve import Solve
 from routecast.lab.watch import (
     FullPolls,
     Look,
@@ -19,12 +24,16 @@ from routecast.lab.watch import (
     NapiInstance,
     Watched,
     answered,
+    points_table,
     read_recording,
+    router_text,
     write_recording,
 )
 from routecast.lab.watch._cores import of_interface
 from routecast.lab.watch._looking import Part, Thread
 from routecast.lab.watch._saturation import RECORD
+from routecast.quantity import parse_duration_s
+from routecast.router.files import build_router
 
 CYCLE_NS = 100_000
 DURATION_S = 2.0
@@ -34,6 +43,15 @@ def poll_rows(pid: int, count: int, cycle_ns: int = CYCLE_NS, seed: int = 1) -> 
     """Return records of third full polls of a thread."""
     times = cycle_ns * np.exp(0.02 * np.random.default_rng(seed + pid).standard_normal(count))
     return [(number, pid, int(lasts), 0, 5, 64, 64, 0) for number, lasts in enumerate(times)]
+
+
+def polled(packets: int, *, polls: int, per_batch_ns: int, per_packet_ns: int, waking_ns: int) -> dict[str, Any]:
+    """Return counts of polls of ten packets, every second one the first after waking."""
+    histograms = {name: [0] * 65 for name in ("first_polls", "first_ns", "later_polls", "later_ns")}
+    for kind, more_ns in (("first", waking_ns), ("later", 0)):
+        histograms[f"{kind}_polls"][10] = polls
+        histograms[f"{kind}_ns"][10] = polls * (per_batch_ns + 10 * per_packet_ns + more_ns)
+    return counts(packets) | histograms
 
 
 def counts(packets: int) -> dict[str, Any]:
@@ -160,3 +178,35 @@ def test_a_file_that_is_no_recording_is_named(tmp_path: Path, capsys: pytest.Cap
     path.write_text("{")
     with pytest.raises(QuantityProblem, match="no recording of a watch"):
         read_recording(path)
+
+
+def test_a_saved_router_carries_what_the_look_says_and_costs_what_polls_cost(tmp_path: Path) -> None:
+    whole = recorded({1: 4000}, poll_rows(1, 400))
+    (part,) = whole.look.parts
+    spent = polled(4000, polls=200, per_batch_ns=20_000, per_packet_ns=1250, waking_ns=8000)
+    watched = answered(replace(whole, look=replace(whole.look, parts=(replace(part, counts=spent),))))
+    document = tomllib.loads(router_text(watched, today=date(2026, 1, 1)))
+    assert parse_duration_s(document["service"]["per_batch"]) == pytest.approx(20e-6, rel=0.05)
+    assert parse_duration_s(document["service"]["per_packet"]) == pytest.approx(1.25e-6, rel=0.02)
+    assert parse_duration_s(document["activation"]["interrupt_cost"]) == pytest.approx(8e-6, rel=0.1)
+    router, load = build_router(document)
+    assert load is not None
+    assert load.rate_pps == pytest.approx(watched.rate_pps)
+    overload = Solve(model=router).trial(replace(load, rate_pps=5e6), 1.0)
+    assert overload.forwarded_pps == pytest.approx(watched.saturation.pps, rel=0.01)
+    (point,) = parse_points(points_table(watched))
+    assert point.throughput_pps == pytest.approx(watched.saturation.pps, rel=1e-3)
+    assert point.standard_error_ratio == pytest.approx(0.15, rel=0.1)
+    path = tmp_path / "look.json"
+    write_recording(replace(whole, look=replace(whole.look, parts=(replace(part, counts=spent),))), path)
+    files = [tmp_path / "r.router.toml", tmp_path / "p.csv"]
+    words = ["watch", "--replay", str(path), "--save-router", str(files[0]), "--save-points", str(files[1])]
+    assert run(words) == 0
+    assert run(["solve", str(files[0])]) == 0
+    assert parse_points(files[1].read_text()) == (point,)
+    # What is not known is not saved.
+    unknown = answered(recorded({1: 4000}, []))
+    with pytest.raises(QuantityProblem, match="is not saved"):
+        router_text(unknown, today=date(2026, 1, 1))
+    with pytest.raises(QuantityProblem, match="too few polls"):
+        router_text(answered(recorded({1: 4000}, poll_rows(1, 400))), today=date(2026, 1, 1))
