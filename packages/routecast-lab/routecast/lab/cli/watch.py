@@ -158,8 +158,8 @@ def watch(
     if prometheus is not None:
         parse_endpoint(prometheus)
     check_output_file(state, "--state", ".json")
-    check_output_file(save_router, "--save-router", ".toml")
-    check_output_file(save_points, "--save-points", ".csv")
+    for path, option in ((record, "--record"), (save_router, "--save-router"), (save_points, "--save-points")):
+        check_output_file(path, option)
     if every_s is not None and (record or save_router or save_points):
         raise QuantityProblem("", "--record, --save-router and --save-points are of a single look: leave out --every")
     alarms = [Alarm.parse(text) for text in alarm or ()]
@@ -312,7 +312,8 @@ def _print(seen: LookRound, *, has_further: bool) -> None:
     poller = "a NAPI thread polls" if is_threaded else "softirqs poll"
     place = f"{watched.interface} of {watched.netns}" if watched.netns else watched.interface
     line("interface", f"{place}, {poller}")
-    line("rate", f"{format_pps(watched.rate_pps)}, {watched.packets_per_poll:.3g} packets a poll")
+    batches = f", {watched.packets_per_poll:.3g} packets a poll" if watched.rate_pps else ""
+    line("rate", f"{format_pps(watched.rate_pps)}{batches}")
     line(
         "busy",
         f"{format_ratio(watched.busy_ratio)} of a core; the watch itself {format_ratio(watched.own_ratio, 2)} of that",

@@ -204,6 +204,9 @@ def test_a_saved_router_carries_what_the_look_says_and_costs_what_polls_cost(tmp
     assert run(words) == 0
     assert run(["solve", str(files[0])]) == 0
     assert parse_points(files[1].read_text()) == (point,)
+    nowhere = str(tmp_path / "none" / "r.toml")
+    for option in ("--save-router", "--save-points"):
+        assert run(["watch", "--replay", str(path), option, nowhere]) == 2
     # What is not known is not saved.
     unknown = answered(recorded({1: 4000}, []))
     with pytest.raises(QuantityProblem, match="is not saved"):
